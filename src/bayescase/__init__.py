@@ -1,0 +1,43 @@
+"""bayescase: clusters of discrete data that a person can explain, by one real case and the features that matter.
+
+Reading order, each file using only those before it:
+
+    datasets     bundled data
+    encoding     a table of values ↔ global integer codes
+    model        the paper, one equation per function; the joint probability; the simulator
+    state        the arrays of a run, and the starts of a chain
+    kernels      the equations compiled: random numbers, vector lanes, the two samplers, new cases
+    storage      one file format for models and checkpoints
+    posterior    draws → averages, labels aligned
+    sampling     the only loop: chains × sweeps
+    estimator    BayesianCaseModel, the scikit-learn coat
+    cli          the command line
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .datasets import load_recipes, load_smileys
+    from .estimator import BayesianCaseModel
+    from .storage import FileFormatError
+
+__version__ = "0.1.0"
+__all__ = ["BayesianCaseModel", "FileFormatError", "load_recipes", "load_smileys"]
+
+_HOME = {
+    "BayesianCaseModel": "estimator",
+    "FileFormatError": "storage",
+    "load_recipes": "datasets",
+    "load_smileys": "datasets",
+}
+
+
+def __getattr__(name):  # scikit-learn and numba take seconds to import: only when first needed
+    if name in _HOME:
+        return getattr(import_module(f".{_HOME[name]}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted([*globals(), *_HOME])

@@ -1,0 +1,570 @@
+"""BayesianCaseModel: the scikit-learn coat. Here, and only here, the paper's symbols get public words."""
+
+from __future__ import annotations
+
+import numbers
+import warnings
+from collections.abc import Callable, Mapping
+from os import PathLike
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import effective_n_jobs
+from scipy.special import logsumexp
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from . import storage
+from .encoding import Encoding, Table, read
+from .posterior import Candidate, is_exchangeable, summarise, top_candidates
+from .sampling import Plan, Report, run
+from .state import Data, Hyper, chunks, make_data, make_hyper
+
+SINGLE_LABEL = 100  # sweeps at the start of a seeded chain that move whole cases only
+TOP_CANDIDATES = 10
+FOLD, SCORE, DRAW = 1 << 20, 1 << 21, 1 << 22  # streams of random numbers beside those of the chains 0, 1, 2, …
+
+
+class KeptDraws(NamedTuple):
+    """Every kept draw, labels aligned: the first axis is the chain, the second the draw."""
+
+    z: np.ndarray  # (chains, draws, N, P) cluster of each cell; 0 where the cell is missing
+    p: np.ndarray  # (chains, draws, S) row of the catalogue
+    omega: np.ndarray  # (chains, draws, S, P)
+    log_joint: np.ndarray  # (chains, draws)
+
+
+class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
+    """Clusters of discrete data, each explained by a prototype and a subspace.
+
+    The Bayesian Case Model of Kim, Rudin and Shah (NIPS 2014): every cluster has a prototype, a real case, and a subspace,
+    the features in which cases copy the prototype. Clusters, prototypes and subspaces are inferred together by Gibbs
+    sampling, so each comes with a posterior probability.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number of clusters; S in the paper.
+    alpha : float, default=0.1
+        Total concentration of a case's mixture weights; each cluster gets alpha / n_clusters. Small values give cases that
+        belong to one cluster; 0 makes that exact.
+    lam : float, default=1.0
+        Pseudo-count of every value in every cluster; λ in the paper.
+    c : float, default=50.0
+        How strongly cases copy the prototype on the features of the subspace. 0 gives latent Dirichlet allocation with one
+        distribution per feature.
+    q : float or array of shape (n_features,), default=0.5
+        Prior probability that a feature belongs to a subspace.
+    sampler : {"rows", "collapsed"}, default="rows"
+        "rows" draws prototypes and subspaces in one block and whole rows in parallel; "collapsed" is the paper's sampler,
+        cell by cell. Both sample the same posterior.
+    n_iter : int, default=1000
+        Sweeps of each chain, burn-in included.
+    burn_in : int, default=None
+        Sweeps that are not kept; half of `n_iter` if None.
+    thin : int, default=5
+        Keep every `thin`-th sweep after the burn-in.
+    n_chains : int, default=4
+        Independent chains, each with a start of its own.
+    init : {"seeded", "cases", "cells"} or array of shape (n_samples,), default="seeded"
+        Start of the chains: cases near seeds that lie far apart, a random label per case, a random label per cell, or given
+        labels, with -1 for unknown (drawn at random).
+    candidates : table, default=None
+        The catalogue that prototypes are chosen from, with the features of X; the cases themselves if None.
+    candidate_weights : array of shape (n_candidates,), default=None
+        Prior weight of each candidate; all equal if None.
+    bins : int, default=5
+        Numbers other than a few integers are cut into this many intervals, at quantiles.
+    heat : float, default=1.0
+        Power of the likelihood at the first sweep, between 0 and 1; it rises to 1 by the middle of the burn-in. Kept draws
+        are never heated.
+    keep_draws : bool, default=False
+        Keep every draw in `draws_`; needs memory for n_chains × kept draws × X.
+    callback : callable, default=None
+        Called after each sweep with a `Report`; a true result stops the run.
+    checkpoint : path, default=None
+        File that is written every few seconds and at the end. A run that finds it continues where it stopped and gives the
+        same result as an uninterrupted one.
+    n_jobs : int, default=None
+        Threads; -1 uses all processors. The result does not depend on it.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the run.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Attributes
+    ----------
+    prototypes_ : ndarray of shape (n_clusters,)
+        Row of the catalogue that is each cluster's most probable prototype; p_s in the paper. Clusters go from large to small.
+    prototype_cases_ : ndarray of shape (n_clusters, n_features)
+        The values of the prototypes.
+    prototype_probabilities_ : list of tuples of Candidate
+        For each cluster the most probable prototypes, with their posterior probability and the cases that tie with them.
+    subspaces_ : ndarray of bool, shape (n_clusters, n_features)
+        The features that matter to each cluster: posterior probability above one half; ω_sj in the paper.
+    subspace_probabilities_ : ndarray of shape (n_clusters, n_features)
+        Posterior probability that the feature matters.
+    memberships_ : ndarray of shape (n_samples, n_clusters)
+        Posterior mean of the mixture weights of each case; π_i in the paper.
+    labels_ : ndarray of shape (n_samples,)
+        The cluster with the largest membership.
+    value_probabilities_ : list of ndarrays of shape (n_clusters, n_values)
+        For each feature the posterior mean distribution of its values in each cluster; φ_sj in the paper.
+    feature_values_ : list of tuples
+        The values of each feature, in the order of `value_probabilities_`; intervals for binned numbers.
+    log_joint_ : ndarray of shape (n_chains, n_sweeps)
+        Log joint probability of data and latent variables after each sweep.
+    draws_ : KeptDraws
+        All kept draws, if `keep_draws` is set.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X has names.
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        alpha: float = 0.1,
+        lam: float = 1.0,
+        c: float = 50.0,
+        q: Any = 0.5,
+        sampler: str = "rows",
+        n_iter: int = 1000,
+        burn_in: int | None = None,
+        thin: int = 5,
+        n_chains: int = 4,
+        init: Any = "seeded",
+        candidates: Any = None,
+        candidate_weights: Any = None,
+        bins: int = 5,
+        heat: float = 1.0,
+        keep_draws: bool = False,
+        callback: Callable[[Report], Any] | None = None,
+        checkpoint: str | PathLike | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ):
+        self.n_clusters = n_clusters
+        self.alpha = alpha
+        self.lam = lam
+        self.c = c
+        self.q = q
+        self.sampler = sampler
+        self.n_iter = n_iter
+        self.burn_in = burn_in
+        self.thin = thin
+        self.n_chains = n_chains
+        self.init = init
+        self.candidates = candidates
+        self.candidate_weights = candidate_weights
+        self.bins = bins
+        self.heat = heat
+        self.keep_draws = keep_draws
+        self.callback = callback
+        self.checkpoint = checkpoint
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # --- fit ----------------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None) -> BayesianCaseModel:
+        """Infer clusters, prototypes and subspaces.
+
+        Parameters
+        ----------
+        X : array or table of shape (n_samples, n_features)
+            Strings, booleans, integers, numbers and missing cells (NaN, None), as a NumPy array, a data frame (pandas,
+            polars, pyarrow) or a mapping of columns.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        check_parameters(self)
+        table, columns = read(X), check_columns(X, BayesianCaseModel(), reset=True)
+        N, P, S = table.n_cases, len(table.columns), self.n_clusters
+        if S > N:
+            raise ValueError(f"n_clusters={S} needs at least {S} cases, but the data has n_samples={N}.")
+        catalogue = None if self.candidates is None else check_catalogue(self.candidates, table)
+        encoding = Encoding.learn(table, self.bins, catalogue)
+        x, _ = encoding.encode(table)
+        warn_empty_rows(x)
+        candidates = None if catalogue is None else encoding.encode(catalogue)[0]
+        n_candidates = N if candidates is None else len(candidates)
+        data = make_data(x, encoding.offset, candidates, check_weights(self.candidate_weights, n_candidates))
+        hyper = make_hyper(S, P, self.alpha, self.lam, self.c, check_q(self.q, P))
+        start = check_start(self.init, N, S)
+        burn_in = self.n_iter // 2 if self.burn_in is None else self.burn_in
+        plan = Plan(
+            sampler=self.sampler,
+            n_iter=self.n_iter,
+            burn_in=burn_in,
+            thin=self.thin,
+            n_chains=self.n_chains,
+            start=start,
+            single_label=min(SINGLE_LABEL, burn_in // 2) if isinstance(start, str) and start != "cells" else 0,
+            heat=float(self.heat),
+            keep_draws=bool(self.keep_draws),
+            seed=int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)),
+        )
+        draws = run(
+            data,
+            hyper,
+            plan,
+            n_jobs=effective_n_jobs(self.n_jobs),
+            callback=self.callback,
+            verbose=self.verbose,
+            checkpoint=self.checkpoint,
+        )
+        posterior = summarise(draws, is_exchangeable(data, hyper))
+        self._set_results(columns, encoding, data, hyper, plan.seed, posterior._asdict(), draws.trace)
+        if self.keep_draws:
+            self.draws_ = keep(draws, posterior.relabel)
+        elif hasattr(self, "draws_"):
+            del self.draws_
+        return self
+
+    def _set_results(self, columns, encoding, data, hyper, seed, posterior, trace):
+        """Give the results their public names; also what `load` calls."""
+        self.n_features_in_ = len(encoding.features)
+        if columns is not None:
+            self.feature_names_in_ = np.array(columns, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self._encoding, self._data, self._hyper, self._seed = encoding, data, hyper, seed
+        self._posterior, self._trace = posterior, trace
+        self._n_features_out = len(hyper.beta)
+        # In the paper these are p_s, ω_sj, π_i and φ_sj.
+        self.prototype_probabilities_: list[tuple[Candidate, ...]] = top_candidates(
+            posterior["p"], data.candidates, TOP_CANDIDATES
+        )
+        self.prototypes_ = np.array([ranked[0].row for ranked in self.prototype_probabilities_])
+        self.prototype_cases_ = encoding.decode(data.candidates[self.prototypes_])
+        self.subspace_probabilities_ = posterior["chance"]
+        self.subspaces_ = self.subspace_probabilities_ > 0.5
+        self.memberships_ = posterior["memberships"]
+        self.labels_ = np.argmax(self.memberships_, axis=1)
+        self.value_probabilities_ = [part.T for part in np.split(posterior["values"], encoding.offset[1:-1])]
+        self.feature_values_ = [feature.values for feature in encoding.features]
+        self.log_joint_ = trace["log_joint"]
+
+    # --- new cases ----------------------------------------------------------------------------------------------------
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Memberships of cases: the posterior mean of π, each case folded into the fitted clusters.
+
+        Parameters
+        ----------
+        X : array or table of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_clusters)
+        """
+        from .kernels.newcases import fold_in
+
+        x = self._encode(X)
+        folds, seed = self._folds(FOLD)
+        mean = np.zeros((len(x), self._n_features_out))
+        self._each(x, folds, lambda rows, fold: fold_in(x[rows], fold, seed, mean[rows]))
+        return mean / mean.sum(axis=1, keepdims=True)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Memberships of cases, as `transform` gives them."""
+        return self.transform(X)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The cluster with the largest membership for each case."""
+        return np.argmax(self.transform(X), axis=1)
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Log predictive probability of each case, averaged over draws of φ. Missing cells are left out of a case.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        from .kernels.newcases import PARTICLES, log_probability
+
+        x = self._encode(X)
+        folds, seed = self._folds(SCORE)
+        value = np.zeros((len(folds), len(x), PARTICLES))
+        number = {id(fold): d for d, fold in enumerate(folds)}
+        self._each(x, folds, lambda rows, fold: log_probability(x[rows], fold, seed, value[number[id(fold)], rows]))
+        return logsumexp(value, axis=(0, 2)) - np.log(len(folds) * PARTICLES)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean log predictive probability of a case; larger is better.
+
+        Parameters
+        ----------
+        X : array or table of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        float
+        """
+        return float(self.score_samples(X).mean())
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
+        """New cases from the posterior predictive distribution.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+        random_state : int, RandomState instance or None, default=None
+            None goes on from the seed of the fit, so repeated calls give the same cases.
+
+        Returns
+        -------
+        X : ndarray of object, shape (n_samples, n_features)
+            Values as in `feature_values_`.
+        y : ndarray of shape (n_samples,)
+            The cluster that most cells of the case come from.
+        """
+        check_is_fitted(self)
+        if not is_int(n_samples) or n_samples < 1:
+            raise ValueError(f"n_samples must be a positive whole number, not {n_samples!r}.")
+        seed = [self._seed, DRAW] if random_state is None else check_random_state(random_state).randint(2**31 - 1)
+        rng = np.random.default_rng(seed)
+        tables, hyper, offset = self._posterior["tables"], self._hyper, self._encoding.offset
+        S, P = hyper.q.shape
+        if hyper.alpha > 0:
+            pi = rng.dirichlet(hyper.alpha * hyper.beta, size=n_samples)
+        else:
+            pi = np.eye(S)[rng.choice(S, size=n_samples, p=hyper.beta)]
+        x = np.empty((n_samples, P), dtype=np.int64)
+        z = np.empty((n_samples, P), dtype=np.int64)
+        which = rng.integers(len(tables), size=n_samples)
+        for j in range(P):
+            z[:, j] = pick(pi, rng)
+            x[:, j] = offset[j] + pick(tables[which, offset[j] : offset[j + 1], z[:, j]].astype(float), rng)
+        most = (z[:, :, None] == np.arange(S)).sum(axis=1).argmax(axis=1)
+        return self._encoding.decode(x), most
+
+    def _encode(self, X):
+        check_is_fitted(self)
+        table = read(X)
+        check_columns(X, self, reset=False)
+        x, unseen = self._encoding.encode(table)
+        if unseen:
+            warnings.warn(
+                f"{unseen} cell{'s have values' if unseen > 1 else ' has a value'} never seen in fit; counted as missing.",
+                stacklevel=3,
+            )
+        return x
+
+    def _folds(self, purpose):
+        """The kept tables of φ, ready for new cases, and the seed of this purpose."""
+        from .kernels.newcases import make_fold
+        from .kernels.rng import stream
+
+        folds = [make_fold(self._data, self._hyper, phi) for phi in self._posterior["tables"]]
+        return folds, stream(self._seed, purpose)
+
+    def _each(self, x, folds, kernel):
+        """kernel(rows, fold) for all rows and folds; folds in order for each block of rows, whatever n_jobs is."""
+        for rows in chunks(len(x), x.shape[1]):
+            for fold in folds:
+                kernel(rows, fold)
+
+    # --- files --------------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | PathLike) -> None:
+        """Write the fitted model to one file: arrays and JSON, no pickle."""
+        check_is_fitted(self)
+        header = {
+            "params": {name: json_value(value) for name, value in self.get_params(deep=False).items() if name not in UNSAVED},
+            "columns": list(self.feature_names_in_) if hasattr(self, "feature_names_in_") else None,
+            "features": self._encoding.to_json(),
+            "seed": self._seed,
+            "hyper": {"alpha": self._hyper.alpha, "lam": self._hyper.lam, "c": self._hyper.c},
+            "own_cases": self._data.candidates is self._data.x,
+        }
+        arrays = {f"posterior/{name}": value for name, value in self._posterior.items()}
+        arrays |= {f"trace/{name}": value for name, value in self._trace.items()}
+        arrays |= {f"data/{name}": value for name, value in self._data._asdict().items()}
+        arrays |= {"hyper/beta": self._hyper.beta, "hyper/q": self._hyper.q}
+        if header["own_cases"]:
+            del arrays["data/candidates"]
+        if hasattr(self, "draws_"):
+            arrays |= {f"draws/{name}": value for name, value in self.draws_._asdict().items()}
+        storage.write(path, "model", header, arrays)
+
+    @classmethod
+    def load(cls, path: str | PathLike) -> BayesianCaseModel:
+        """Read a model that `save` wrote. A damaged, foreign or newer file raises `FileFormatError`."""
+        header, arrays = storage.read(path, "model")
+        try:
+            group: dict[str, dict] = {name: {} for name in ("posterior", "trace", "data", "hyper", "draws")}
+            for name, value in arrays.items():
+                kind, _, rest = name.partition("/")
+                group[kind][rest] = value
+            if header["own_cases"]:
+                group["data"]["candidates"] = group["data"]["x"]
+            params = {name: np.array(v) if isinstance(v, list) else v for name, v in header["params"].items()}
+            model = cls(**params)
+            model._set_results(
+                header["columns"],
+                Encoding.from_json(header["features"]),
+                Data(**group["data"]),
+                Hyper(**header["hyper"], **group["hyper"]),
+                header["seed"],
+                group["posterior"],
+                group["trace"],
+            )
+            if group["draws"]:
+                model.draws_ = KeptDraws(**group["draws"])
+        except (KeyError, TypeError, IndexError, ValueError) as error:
+            raise storage.FileFormatError(f"{path!r} is not a whole bayescase model ({error!r}).") from error
+        return model
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
+
+
+UNSAVED = ("candidates", "candidate_weights", "callback", "checkpoint")  # not needed after the fit, and not always JSON
+
+
+def json_value(value):
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, np.generic):
+        return value.item()
+    return value if isinstance(value, (str, int, float, bool, list, type(None))) else None
+
+
+def pick(weights, rng):
+    """One index per row, ∝ its weights."""
+    edges = np.cumsum(weights, axis=1)
+    return (edges < rng.random((len(weights), 1)) * edges[:, -1:]).sum(axis=1)
+
+
+def keep(draws, relabel):
+    """Every kept draw, labels as in the posterior."""
+    chains, n = draws.chains, draws.chains[0].n
+    z = []
+    for chain, order in zip(chains, relabel, strict=True):
+        to = np.argsort(order).astype(chain.z.dtype)
+        z.append(np.where(chain.data.x < 0, 0, to[chain.z[:n]]))
+    omega = [chain.omega[:n][:, order] for chain, order in zip(chains, relabel, strict=True)]
+    p = [chain.p[:n][:, order] for chain, order in zip(chains, relabel, strict=True)]
+    return KeptDraws(np.stack(z), np.stack(p), np.stack(omega), np.stack([chain.log_joint[:n] for chain in chains]))
+
+
+# --- checks: one clear sentence each --------------------------------------------------------------------------------------
+
+
+def is_int(value):
+    return isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_))
+
+
+def is_real(value):
+    return isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_)) and np.isfinite(value)
+
+
+def check_parameters(model):
+    for name, least in (("n_clusters", 1), ("n_iter", 1), ("thin", 1), ("n_chains", 1), ("bins", 2)):
+        value = getattr(model, name)
+        if not is_int(value) or value < least:
+            raise ValueError(f"{name} must be a whole number of at least {least}, not {value!r}.")
+    if not is_real(model.alpha) or model.alpha < 0:
+        raise ValueError(f"alpha must be a number of at least 0, not {model.alpha!r}.")
+    if not is_real(model.lam) or model.lam <= 0:
+        raise ValueError(f"lam must be a number above 0, not {model.lam!r}.")
+    if not is_real(model.c) or model.c < 0:
+        raise ValueError(f"c must be a number of at least 0, not {model.c!r}.")
+    if not is_real(model.heat) or not 0 < model.heat <= 1:
+        raise ValueError(f"heat must be a number above 0 and at most 1, not {model.heat!r}.")
+    if model.sampler not in ("rows", "collapsed"):
+        raise ValueError(f"sampler must be 'rows' or 'collapsed', not {model.sampler!r}.")
+    if model.burn_in is not None and (not is_int(model.burn_in) or not 0 <= model.burn_in < model.n_iter):
+        raise ValueError(f"burn_in must be a whole number from 0 to n_iter - 1 = {model.n_iter - 1}, not {model.burn_in!r}.")
+    if model.callback is not None and not callable(model.callback):
+        raise ValueError(f"callback must be a function, not {model.callback!r}.")
+
+
+def check_q(q, P):
+    try:
+        values = np.asarray(q, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"q must be a number between 0 and 1, or one per feature, not {q!r}.") from None
+    if values.ndim > 1 or (values.ndim == 1 and len(values) != P):
+        raise ValueError(f"q must be one number or one per feature ({P}), not an array of shape {values.shape}.")
+    if not ((values > 0) & (values < 1)).all():
+        raise ValueError(f"q must lie strictly between 0 and 1, not {q!r}.")
+    return values
+
+
+def check_start(init, N, S):
+    if isinstance(init, str):
+        if init not in ("seeded", "cases", "cells"):
+            raise ValueError(f"init must be 'seeded', 'cases', 'cells' or an array of labels, not {init!r}.")
+        return init
+    labels = np.asarray(init)
+    if labels.shape != (N,):
+        raise ValueError(f"init has labels of shape {labels.shape}, but there are {N} cases: give one label per case.")
+    if labels.dtype.kind not in "iu" or labels.min() < -1 or labels.max() >= S:
+        raise ValueError(f"The labels in init must be whole numbers from 0 to n_clusters - 1 = {S - 1}, or -1 for unknown.")
+    return labels.astype(np.int64)
+
+
+def check_weights(weights, M):
+    if weights is None:
+        return None
+    values = np.asarray(weights, dtype=float)
+    if values.shape != (M,):
+        raise ValueError(f"candidate_weights has shape {values.shape}, but there are {M} candidates: give one weight each.")
+    if not np.isfinite(values).all() or (values < 0).any() or values.sum() == 0:
+        raise ValueError("candidate_weights must be finite, at least 0, and not all 0.")
+    return values
+
+
+def check_catalogue(candidates, table: Table) -> Table:
+    catalogue = read(candidates)
+    if len(catalogue.columns) != len(table.columns):
+        raise ValueError(f"candidates has {len(catalogue.columns)} features, but the data has {len(table.columns)}.")
+    if catalogue.names and table.names and catalogue.names != table.names:
+        other = [name for name in catalogue.names if name not in table.names]
+        raise ValueError(
+            f"candidates has other features than the data: {', '.join(map(repr, other[:5]))}."
+            if other
+            else "candidates has the features of the data in another order."
+        )
+    return catalogue
+
+
+def check_columns(X, model, reset):
+    """Names of the columns, or None. With reset=False they must be those of the fit, as scikit-learn requires."""
+    if not isinstance(X, Mapping):
+        validate_data(model, X, reset=reset, skip_check_array=True)
+        names = getattr(model, "feature_names_in_", None)
+        return None if names is None else list(names)
+    names = [str(name) for name in X]
+    if not reset and names != list(getattr(model, "feature_names_in_", names)):
+        raise ValueError(f"The columns are not those of the fit: {names} instead of {list(model.feature_names_in_)}.")
+    if not reset and len(names) != model.n_features_in_:
+        raise ValueError(f"X has {len(names)} features, but the model was fitted with {model.n_features_in_}.")
+    return names
+
+
+def warn_empty_rows(x):
+    empty = np.concatenate([rows.start + np.flatnonzero((x[rows] < 0).all(axis=1)) for rows in chunks(*x.shape)])
+    if len(empty):
+        shown = ", ".join(str(i) for i in empty[:5]) + (f" and {len(empty) - 5} more" if len(empty) > 5 else "")
+        some = "Row" if len(empty) == 1 else "Rows"
+        warnings.warn(
+            f"{some} {shown} {'has' if len(empty) == 1 else 'have'} no value at all; every cluster is equally likely there.",
+            stacklevel=3,
+        )

@@ -1,0 +1,764 @@
+"""The samplers on the CPU: the equations compiled, the updates of p, ω, φ and z, and the two sweeps built from them.
+
+A block of rows, or of features, is the unit of work. Kernels release the GIL and write only to their own rows, their own
+features or their own scratch; integer statistics are added up. So the split into blocks cannot change a result.
+
+Tables have a row 0 for missing cells: value v is at v + 1. A missing cell adds nothing to a sum and never moves.
+"""
+
+from math import exp, log
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from .. import model
+from ..state import chunks
+from .lanes import WIDTH, add, add_to, load, zeros
+from .rng import categorical, derive, log_gamma, stream, uniform
+
+ROWS, TILE = 32, 32  # rows whose sums are made together; features whose tables stay in the first-level cache meanwhile
+CACHED_RISES = 1 << 22  # entries of log Γ kept in tables
+GUMBEL_MAX = 36.8  # −log(−log u) for the largest u below 1 that `uniform` returns
+FLOOR = -85.0  # exp(FLOOR) is still a normal float32
+PHI, ROW, PROTOTYPE, SUBSPACE = range(4)  # purposes: one stream of random numbers each
+
+compiled = njit(nogil=True, cache=True)
+
+# --- compiled equations -------------------------------------------------------------------------------------------
+
+g = compiled(model.g)
+z_weight = compiled(model.z_weight)
+row_weight = compiled(model.row_weight)
+log_rise = compiled(model.log_rise)
+omega_logit = compiled(model.omega_logit)
+log_copy = compiled(model.log_copy)
+
+
+class Rises(NamedTuple):
+    """log Γ(const + n) / Γ(const) by lookup: counts are integers, and few different constants occur in g."""
+
+    const: np.ndarray  # (C,)
+    table: np.ndarray  # (C, n)
+    one: int  # which constant is λ
+    k: np.ndarray  # (nnz K,) λ (1 + c K)
+    sum0: np.ndarray  # (P,) Σ_v g with ω = 0
+    sum1: np.ndarray  # (ΣV,) Σ_v g with ω = 1 and prototype value u
+    rows: np.ndarray  # (S, P + 1) log Γ(α β_s + n) / Γ(α β_s)
+    rows_const: float  # Σ_i log Γ(α + n_i) / Γ(α)
+
+
+class Tables(NamedTuple):
+    """What the row kernels read: φ for cell moves, log φ for relabel moves, evidence for prototypes."""
+
+    phi: np.ndarray  # (S, ΣV + 1) float32
+    log_phi: np.ndarray  # ((ΣV + 1) · lanes,) float32, less its maximum over s
+    smooth: np.ndarray  # (ΣV + 1,) float32, Σ_s α β_s φ_s(v)
+    evidence: np.ndarray  # (ΣV, S) E[s, u]
+    copies: np.ndarray  # ((ΣV + 1) · lanes,) float32, what a candidate's value adds to its log weight, less its maximum
+    copies_max: np.ndarray  # (P, S)
+    part: np.ndarray  # (P,) log joint of feature j with ω = 0
+
+
+class Scratch(NamedTuple):
+    """Per block, so that threads share no cache line."""
+
+    sums: np.ndarray  # (ROWS · lanes,) float64
+    groups: np.ndarray  # (S · lanes,) float64
+    weight: np.ndarray  # (max(S, V),) float64
+    log_phi: np.ndarray  # (V, S) float64
+    u: np.ndarray  # (P,)
+    n: np.ndarray  # (S,) n_is of the row at hand
+    used: np.ndarray  # (S,) labels in use, in order of first appearance
+    to: np.ndarray  # (S,) old label to position in `used`, or to new label
+    old: np.ndarray  # (P,) the row's labels before its update
+    delta: np.ndarray  # (ΣV, S) change of n_sv
+    n_rows: np.ndarray  # (S, P + 1)
+    info: np.ndarray  # (3,) cells moved, rows relabelled, Σ_i purity in units of 2⁻³²
+    best: np.ndarray  # (S,)
+    arg: np.ndarray  # (S,)
+
+
+def lanes_for(S):
+    return -(-S // WIDTH) * WIDTH
+
+
+def make_tables(data, S):
+    V, P = int(data.offset[-1]), len(data.offset) - 1
+    flat = (V + 1) * lanes_for(S)
+    return Tables(
+        phi=np.ones((S, V + 1), dtype=np.float32),
+        log_phi=np.zeros(flat, dtype=np.float32),
+        smooth=np.zeros(V + 1, dtype=np.float32),
+        evidence=np.zeros((V, S)),
+        copies=np.zeros(flat, dtype=np.float32),
+        copies_max=np.zeros((P, S)),
+        part=np.zeros(P),
+    )
+
+
+def make_scratch(data, S, z_type):
+    V, P = int(data.offset[-1]), len(data.offset) - 1
+    widest = int(np.diff(data.offset).max())
+    return Scratch(
+        sums=np.zeros(ROWS * lanes_for(S)),
+        groups=np.zeros(S * lanes_for(S)),
+        weight=np.zeros(max(S, widest)),
+        log_phi=np.zeros((widest, S)),
+        u=np.zeros(P),
+        n=np.zeros(S),
+        used=np.zeros(S, dtype=np.int64),
+        to=np.zeros(S, dtype=np.int64),
+        old=np.zeros(P, dtype=z_type),
+        delta=np.zeros((V, S), dtype=np.int32),
+        n_rows=np.zeros((S, P + 1), dtype=np.int64),
+        info=np.zeros(3, dtype=np.int64),
+        best=np.zeros(S),
+        arg=np.zeros(S, dtype=np.int64),
+    )
+
+
+def make_rises(data, hyper):
+    lam, c = hyper.lam, hyper.c
+    n_values = np.diff(data.offset)
+    copied = np.add.reduceat(data.k_val, data.k_ptr[:-1])
+    owner = np.repeat(np.arange(len(n_values)), n_values)
+    k, sum0 = lam * (1.0 + c * data.k_val), lam * n_values
+    sum1 = sum0[owner] + lam * c * copied
+    const, ids = np.unique(np.concatenate([[lam], k, sum0, sum1]), return_inverse=True)
+    ids = np.split(ids, np.cumsum([1, len(k), len(sum0)]))
+    width = min(len(data.x) + 1, CACHED_RISES // len(const))
+    rows, rows_const = row_rises(hyper, (data.x >= 0).sum(axis=1), data.x.shape[1])
+    return Rises(const, rise_table(const, width), int(ids[0][0]), *ids[1:], rows, rows_const)
+
+
+def row_rises(hyper, n_i, P):
+    """The prior of a row, by label and count. At α = 0 a row has one label s, with probability β_s."""
+    if hyper.alpha == 0.0:
+        rows = np.repeat(np.log(hyper.beta)[:, None], P + 1, axis=1)
+        rows[:, 0] = 0.0
+        return rows, 0.0
+    total = rise_table(np.array([hyper.alpha]), P + 1)[0]
+    return rise_table(hyper.alpha * hyper.beta, P + 1), float(total[n_i].sum())
+
+
+@compiled
+def rise_table(const, width):
+    table = np.empty((len(const), width))
+    for k in range(len(const)):
+        for n in range(width):
+            table[k, n] = log_rise(const[k], n)
+    return table
+
+
+@compiled
+def rise(rises, k, n):
+    if n < rises.table.shape[1]:
+        return rises.table[k, n]
+    return log_rise(rises.const[k], n)
+
+
+# --- p and ω: evidence, then prototypes, then subspaces ------------------------------------------------------------
+
+
+@compiled
+def update_evidence(data, rises, n_sv, n_sj, q, omega, blocked, tables, scratch, lo, hi):
+    """E[s, u] and what a candidate's value adds to its log weight, for the features lo .. hi - 1.
+
+    E[s, u] = Σ_v [ rise(g¹_u(v), n_v) − rise(g⁰, n_v) ] − [ rise(Σ g¹_u, n_j) − rise(Σ g⁰, n_j) ]; terms without a copy cancel.
+    With ω summed out (blocked) a value adds log(q e^E + 1 − q); with ω known it adds ω E.
+    """
+    S = n_sv.shape[1]
+    lanes = len(tables.copies) // (n_sv.shape[0] + 1)
+    adds = scratch.weight
+    for j in range(lo, hi):
+        v0, v1 = data.offset[j], data.offset[j + 1]
+        part = 0.0
+        for s in range(S):
+            none = rise(rises, rises.sum0[j], n_sj[j, s])
+            part -= none
+            top = -np.inf
+            for u in range(v0, v1):
+                part += rise(rises, rises.one, n_sv[u, s])
+                e = none - rise(rises, rises.sum1[u], n_sj[j, s])
+                for k in range(data.k_ptr[u], data.k_ptr[u + 1]):
+                    n = n_sv[data.k_idx[k], s]
+                    e += rise(rises, rises.k[k], n) - rise(rises, rises.one, n)
+                tables.evidence[u, s] = e
+                adds[u - v0] = log_copy(q[s, j], e) if blocked else omega[s, j] * e
+                top = max(top, adds[u - v0])
+            for u in range(v0, v1):
+                tables.copies[(u + 1) * lanes + s] = adds[u - v0] - top
+            tables.copies_max[j, s] = top
+        tables.part[j] = part
+
+
+@compiled
+def row_sums(table, lanes, x, lo, hi, sums):
+    """Σ_j table[x_ij] for the rows lo .. hi - 1; float32 within a tile of features, float64 across tiles."""
+    P = x.shape[1]
+    sums[: (hi - lo) * lanes] = 0.0
+    for j0 in range(0, P, TILE):
+        j1 = min(j0 + TILE, P)
+        for i in range(lo, hi):
+            row = x[i]
+            at = (i - lo) * lanes
+            s = 0
+            while s + 4 * WIDTH <= lanes:
+                a, b, c, d = zeros(), zeros(), zeros(), zeros()
+                for j in range(j0, j1):
+                    v = (np.intp(row[j]) + 1) * lanes + s
+                    a, b = add(a, load(table, v)), add(b, load(table, v + WIDTH))
+                    c, d = add(c, load(table, v + 2 * WIDTH)), add(d, load(table, v + 3 * WIDTH))
+                add_to(sums, at + s, a)
+                add_to(sums, at + s + WIDTH, b)
+                add_to(sums, at + s + 2 * WIDTH, c)
+                add_to(sums, at + s + 3 * WIDTH, d)
+                s += 4 * WIDTH
+            while s < lanes:
+                a, b = zeros(), zeros()
+                for j in range(j0, j1 - 1, 2):
+                    a = add(a, load(table, (np.intp(row[j]) + 1) * lanes + s))
+                    b = add(b, load(table, (np.intp(row[j + 1]) + 1) * lanes + s))
+                if (j1 - j0) % 2:
+                    a = add(a, load(table, (np.intp(row[j1 - 1]) + 1) * lanes + s))
+                add_to(sums, at + s, add(a, b))
+                s += WIDTH
+
+
+@compiled
+def score_p(data, gaps, tables, key, scratch, lo, hi):
+    """The best of the candidates lo .. hi - 1 for each cluster, by log weight + Gumbel noise: a draw without gathering."""
+    S = len(scratch.best)
+    P = data.candidates.shape[1]
+    lanes = len(scratch.sums) // ROWS
+    per_cluster = data.log_weight.shape[1] > 1
+    best, arg, sums = scratch.best, scratch.arg, scratch.sums
+    best[:] = -np.inf
+    arg[:] = -1
+    for m0 in range(lo, hi, ROWS):
+        m1 = min(m0 + ROWS, hi)
+        row_sums(tables.copies, lanes, data.candidates, m0, m1, sums)
+        for m in range(m0, m1):
+            at = (m - m0) * lanes
+            for j in range(P if gaps else 0):
+                if data.candidates[m, j] < 0:  # cannot be copied: E = 0
+                    for s in range(S):
+                        sums[at + s] -= tables.copies_max[j, s]
+            row_key = derive(key, m)
+            for s in range(S):
+                w = sums[at + s] + data.log_weight[m, s if per_cluster else 0]
+                if w + GUMBEL_MAX > best[s]:
+                    w -= log(-log(uniform(row_key, s)))
+                    if w > best[s]:
+                        best[s], arg[s] = w, m
+
+
+@compiled
+def update_omega(data, q, evidence, p, key, omega, chance):
+    """ω_sj given p, φ integrated out; chance[s, j] = p(ω_sj = 1 | rest). Returns Σ ω E + log p(ω)."""
+    S, P = omega.shape
+    total = 0.0
+    for s in range(S):
+        row_key = derive(key, s)
+        for j in range(P):
+            u = data.candidates[p[s], j]
+            e = evidence[u, s] if u >= 0 else 0.0
+            chance[s, j] = 1.0 / (1.0 + exp(-omega_logit(q[s, j], e)))
+            omega[s, j] = uniform(row_key, j) < chance[s, j]
+            total += e + log(q[s, j]) if omega[s, j] else log(1.0 - q[s, j])
+    return total
+
+
+# --- φ ----------------------------------------------------------------------------------------------------------------
+
+
+@compiled
+def update_phi(data, hyper, p, omega, n_sv, heat, key, tables, scratch, lo, hi):
+    """φ_sj ~ Dirichlet(g_sj + n_sj·) for the features lo .. hi - 1, raised to the power `heat` while burning in."""
+    S = n_sv.shape[1]
+    lanes = len(tables.log_phi) // (n_sv.shape[0] + 1)
+    shape, log_phi = scratch.weight, scratch.log_phi
+    for j in range(lo, hi):
+        v0, v1 = data.offset[j], data.offset[j + 1]
+        for s in range(S):
+            for v in range(v0, v1):
+                shape[v - v0] = g(hyper.lam, hyper.c, 0.0, 0.0) + n_sv[v, s]
+            u = data.candidates[p[s], j]
+            if u >= 0:
+                for k in range(data.k_ptr[u], data.k_ptr[u + 1]):
+                    v = data.k_idx[k]
+                    shape[v - v0] = g(hyper.lam, hyper.c, omega[s, j], data.k_val[k]) + n_sv[v, s]
+            cell_key = derive(key, j * S + s)
+            top = -np.inf
+            for v in range(v1 - v0):
+                log_phi[v, s] = log_gamma(shape[v], derive(cell_key, v))
+                top = max(top, log_phi[v, s])
+            total = 0.0
+            for v in range(v1 - v0):
+                total += exp(log_phi[v, s] - top)
+            total = top + log(total)
+            for v in range(v1 - v0):
+                log_phi[v, s] = heat * (log_phi[v, s] - total)
+        for v in range(v1 - v0):
+            fill_row(tables, hyper, log_phi, v, v0 + v + 1, lanes)
+
+
+@compiled
+def fill_row(tables, hyper, log_phi, v, row, lanes):
+    """Write log_phi[v, :] to row `row` of the three tables."""
+    S = log_phi.shape[1]
+    top = log_phi[v, :].max()
+    smooth = 0.0
+    for s in range(S):
+        tables.log_phi[row * lanes + s] = log_phi[v, s] - top
+        phi = np.float32(exp(max(log_phi[v, s], FLOOR)))
+        tables.phi[s, row] = phi
+        smooth += row_weight(hyper.alpha * hyper.beta[s], 0.0, phi)
+    tables.smooth[row] = smooth
+
+
+# --- z, row by row, given φ ------------------------------------------------------------------------------------------
+
+
+@compiled
+def row_labels(x, z, i, P, n, used):
+    """n_is of the first P cells of row i, and the labels in use by first appearance. n must be 0 before. Returns how many.
+
+    Row functions take arrays and an index: a view would touch a reference count that all threads share.
+    """
+    first, gaps = P, False
+    for j in range(P):
+        gaps |= x[i, j] < 0
+    for j in range(P):
+        if x[i, j] >= 0:
+            first = j
+            break
+    if first == P:
+        return 0
+    a, observed, mixed = z[i, first], P, False
+    if gaps:
+        for j in range(P):
+            observed -= x[i, j] < 0
+            mixed |= (x[i, j] >= 0) & (z[i, j] != a)
+    else:
+        for j in range(P):
+            mixed |= z[i, j] != a
+    if not mixed:
+        used[0], n[a] = a, observed
+        return 1
+    k = 0
+    for j in range(P):
+        if x[i, j] >= 0:
+            if n[z[i, j]] == 0:
+                used[k] = z[i, j]
+                k += 1
+            n[z[i, j]] += 1
+    return k
+
+
+@compiled
+def group_sums(x, z, i, P, log_phi, lanes, used, k, position, groups):
+    """groups[t] = Σ_j log φ(x_ij) over the cells whose label is used[t]."""
+    groups[: k * lanes] = 0.0
+    for t in range(k):
+        position[used[t]] = t
+    for j in range(P):
+        if x[i, j] >= 0:
+            v = (np.intp(x[i, j]) + 1) * lanes
+            at = position[z[i, j]] * lanes
+            for s in range(0, lanes, WIDTH):
+                add_to(groups, at + s, load(log_phi, v + s))
+
+
+@compiled
+def relabel_row(x, z, i, P, rows_rise, key, sums, at, lanes, n, used, k, w, to):
+    """Each group of cells that share a label draws a new one among its own and those the row does not use, ∝ Π φ.
+
+    sums[at + t · lanes + s] = Σ log φ_s over the cells of group t. Groups go by first appearance: an order that the move
+    itself cannot change, as an exact scan needs. Returns the number of groups moved.
+    """
+    S = len(n)
+    moved = 0
+    for t in range(k):
+        a = used[t]
+        size = n[a]
+        n[a] = 0
+        top = -np.inf
+        for s in range(S):
+            if n[s] == 0:
+                w[s] = sums[at + t * lanes + s] + rows_rise[s, int(size)]
+                top = max(top, w[s])
+        for s in range(S):
+            w[s] = exp(w[s] - top) if n[s] == 0 and w[s] - top > -60.0 else 0.0
+        b = categorical(w, S, uniform(key, P + t))
+        n[b] = size
+        used[t] = b
+        to[a] = b
+        moved += b != a
+    if moved:
+        for j in range(P):
+            if x[i, j] >= 0:
+                z[i, j] = to[z[i, j]]
+    return moved
+
+
+@compiled
+def leaves(u, a, n, phi, smooth):
+    """Does a cell of a row with one label leave it? n is the label's count without the cell."""
+    return not u * (row_weight(0.0, n, phi) + smooth) < row_weight(a, n, phi)
+
+
+@compiled
+def first_leaver(x, i, P, phi, s, smooth, n, a, u):
+    """First cell of a row with the one label s that leaves it, or P. Until then all draws use the same count n."""
+    count = 0
+    for j in range(P):
+        v = np.intp(x[i, j]) + 1
+        count += leaves(u[j], a, n, phi[s, v], smooth[v])
+    if count:
+        for j in range(P):
+            v = np.intp(x[i, j]) + 1
+            if leaves(u[j], a, n, phi[s, v], smooth[v]):
+                return j
+    return P
+
+
+@compiled
+def move_cells(x, z, i, P, phi, smooth, a, key, u, n, used, k):
+    """z_ij ∝ (a_s + n_is) φ_s(x_ij), cell by cell, with a = α β.
+
+    The sum over s is split: n_is φ_s over the labels in use, few when α is small, and Σ_s a_s φ_s, known once per sweep.
+    The cell's own label is tried first. Returns (cells moved, labels in use).
+    """
+    S = len(n)
+    for j in range(P):
+        u[j] = uniform(key, j)
+    start, moved = 0, 0
+    if k == 1:
+        start = first_leaver(x, i, P, phi, used[0], smooth, n[used[0]] - 1.0, a[used[0]], u)
+    for j in range(start, P):
+        if x[i, j] < 0:
+            continue
+        v = np.intp(x[i, j]) + 1
+        own = np.intp(z[i, j])
+        n[own] -= 1
+        total = np.float64(smooth[v])
+        for t in range(k):
+            total += row_weight(0.0, n[used[t]], phi[used[t], v])
+        r = u[j] * total - row_weight(a[own], n[own], phi[own, v])
+        b = own
+        if r >= 0.0:
+            for t in range(k):
+                s = used[t]
+                if s != own:
+                    r -= row_weight(0.0, n[s], phi[s, v])
+                    if r < 0.0:
+                        b = s
+                        break
+            if r >= 0.0:
+                for s in range(S):
+                    if s != own:
+                        r -= row_weight(a[s], 0.0, phi[s, v])
+                        b = s
+                        if r < 0.0:
+                            break
+        if b != own:
+            if n[b] == 0:
+                used[k] = b
+                k += 1
+            if n[own] == 0:
+                k = drop(used, k, own)
+            z[i, j] = b
+            moved += 1
+        n[b] += 1
+    return moved, k
+
+
+@compiled
+def drop(used, k, a):
+    """Remove label a from the k labels in use."""
+    for t in range(k):
+        if used[t] == a:
+            used[t] = used[k - 1]
+            return k - 1
+    return k
+
+
+@compiled
+def note_row(n, used, k, n_rows, info):
+    """Add the row's counts to the statistics and set n back to 0."""
+    observed, most = 0, 0
+    for t in range(k):
+        s = used[t]
+        n_rows[s, int(n[s])] += 1
+        observed += int(n[s])
+        most = max(most, int(n[s]))
+        n[s] = 0
+    info[2] += (most << 32) // observed
+
+
+@compiled
+def update_z(x, z, tables, a, rows_rise, cells, key, scratch, lo, hi):
+    """Relabel and cell moves of the rows lo .. hi - 1 given φ. Leaves the change of counts in the scratch."""
+    S, P = len(a), x.shape[1]
+    lanes = len(scratch.sums) // ROWS
+    phi, log_phi, smooth = tables.phi, tables.log_phi, tables.smooth
+    sums, groups, w, u, n = scratch.sums, scratch.groups, scratch.weight, scratch.u, scratch.n
+    used, to, old = scratch.used, scratch.to, scratch.old
+    delta, n_rows, info = scratch.delta, scratch.n_rows, scratch.info
+    delta[:] = 0
+    n_rows[:] = 0
+    info[:] = 0
+    n[:] = 0
+    for i0 in range(lo, hi, ROWS):
+        i1 = min(i0 + ROWS, hi)
+        row_sums(log_phi, lanes, x, i0, i1, sums)
+        for i in range(i0, i1):
+            k = row_labels(x, z, i, P, n, used)
+            if k == 0:
+                continue
+            row_key = derive(key, i)
+            for j in range(P):
+                old[j] = z[i, j]
+            grouped, moved = 0, 0
+            if k == 1:
+                grouped = relabel_row(x, z, i, P, rows_rise, row_key, sums, (i - i0) * lanes, lanes, n, used, k, w, to)
+            elif k < S:
+                group_sums(x, z, i, P, log_phi, lanes, used, k, to, groups)
+                grouped = relabel_row(x, z, i, P, rows_rise, row_key, groups, 0, lanes, n, used, k, w, to)
+            if cells:
+                moved, k = move_cells(x, z, i, P, phi, smooth, a, row_key, u, n, used, k)
+            if grouped or moved:
+                for j in range(P):
+                    if x[i, j] >= 0 and z[i, j] != old[j]:
+                        delta[x[i, j], old[j]] -= 1
+                        delta[x[i, j], z[i, j]] += 1
+            info[0] += moved
+            info[1] += grouped > 0
+            note_row(n, used, k, n_rows, info)
+
+
+@compiled
+def recount(x, z, n_sv, n_rows):
+    """The counts of z, from nothing."""
+    n_sv[:] = 0
+    n_rows[:] = 0
+    n = np.zeros(n_sv.shape[1])
+    for i in range(x.shape[0]):
+        n[:] = 0
+        for j in range(x.shape[1]):
+            if x[i, j] >= 0:
+                n_sv[x[i, j], z[i, j]] += 1
+                n[z[i, j]] += 1
+        for s in range(len(n)):
+            if n[s] > 0:
+                n_rows[s, int(n[s])] += 1
+
+
+@compiled
+def overlap(x, z, mean, n, used):
+    """(S, S) Σ_i mean[i, r] n_is / n_i: how much label s of this draw lies on reference label r."""
+    S, P = len(n), x.shape[1]
+    total = np.zeros((S, S))
+    n[:] = 0
+    for i in range(x.shape[0]):
+        k = row_labels(x, z, i, P, n, used)
+        observed = 0.0
+        for t in range(k):
+            observed += n[used[t]]
+        for t in range(k):
+            s = used[t]
+            for r in range(S):
+                total[r, s] += mean[i, r] * n[s] / observed
+            n[s] = 0
+    return total
+
+
+@compiled
+def add_memberships(x, z, alpha, beta, to, mean, weight, n, used):
+    """mean[i] += weight (E[π_i | z] − mean[i]), label s of this draw counted as to[s]; E[π_is | z] = (α β_s + n_is) / (α + n_i)."""
+    S, P = len(n), x.shape[1]
+    n[:] = 0
+    for i in range(x.shape[0]):
+        k = row_labels(x, z, i, P, n, used)
+        observed = 0.0
+        for t in range(k):
+            observed += n[used[t]]
+        for s in range(S):
+            pi = (alpha * beta[s] + n[s]) / (alpha + observed) if k else beta[s]
+            mean[i, to[s]] += weight * (pi - mean[i, to[s]])
+        for t in range(k):
+            n[used[t]] = 0
+
+
+@compiled
+def add_values(data, hyper, p, omega, n_sv, to, mean, weight):
+    """mean[v] += weight (E[φ(v) | z, p, ω] − mean[v]), with E[φ_sj(v)] = (g_sj(v) + n_sv) / (Σ_v g_sj(v) + n_sj)."""
+    S, P = omega.shape
+    value = np.empty(n_sv.shape)
+    for s in range(S):
+        for j in range(P):
+            v0, v1 = data.offset[j], data.offset[j + 1]
+            value[v0:v1, s] = g(hyper.lam, hyper.c, 0.0, 0.0)
+            u = data.candidates[p[s], j]
+            if u >= 0:
+                for k in range(data.k_ptr[u], data.k_ptr[u + 1]):
+                    value[data.k_idx[k], s] = g(hyper.lam, hyper.c, omega[s, j], data.k_val[k])
+            total = 0.0
+            for v in range(v0, v1):
+                value[v, s] += n_sv[v, s]
+                total += value[v, s]
+            for v in range(v0, v1):
+                value[v, s] /= total
+                mean[v, to[s]] += weight * (value[v, s] - mean[v, to[s]])
+    return value
+
+
+# --- z, cell by cell, φ integrated out: the paper's sampler ------------------------------------------------------------
+
+
+@compiled
+def update_z_collapsed(data, z, n_sv, n_sj, p, omega, hyper, heat, key, scratch):
+    """One pass over all cells: remove, weigh, draw, add."""
+    S, P = omega.shape
+    x = data.x
+    g_sv = np.full(n_sv.shape, g(hyper.lam, hyper.c, 0.0, 0.0))
+    for s in range(S):
+        for j in range(P):
+            u = data.candidates[p[s], j]
+            if u >= 0:
+                for k in range(data.k_ptr[u], data.k_ptr[u + 1]):
+                    g_sv[data.k_idx[k], s] = g(hyper.lam, hyper.c, omega[s, j], data.k_val[k])
+    g_sum = np.zeros((P, S))
+    for j in range(P):
+        for v in range(data.offset[j], data.offset[j + 1]):
+            g_sum[j] += g_sv[v]
+    w, n = scratch.weight, scratch.n
+    scratch.n_rows[:] = 0
+    scratch.info[:] = 0
+    n[:] = 0
+    for i in range(x.shape[0]):
+        if row_labels(x, z, i, P, n, scratch.used) == 0:
+            continue
+        row_key = derive(key, i)
+        for j in range(P):
+            v = x[i, j]
+            if v < 0:
+                continue
+            a = z[i, j]
+            n[a] -= 1
+            n_sv[v, a] -= 1
+            n_sj[j, a] -= 1
+            for s in range(S):
+                prior = hyper.alpha * hyper.beta[s]
+                w[s] = z_weight(prior, n[s], g_sv[v, s], n_sv[v, s], g_sum[j, s], n_sj[j, s])
+                if heat != 1.0:
+                    w[s] = (prior + n[s]) * (w[s] / (prior + n[s])) ** heat
+            b = categorical(w, S, uniform(row_key, j))
+            z[i, j] = b
+            n[b] += 1
+            n_sv[v, b] += 1
+            n_sj[j, b] += 1
+            scratch.info[0] += b != a
+        k = 0
+        for s in range(S):
+            if n[s] > 0:
+                scratch.used[k] = s
+                k += 1
+        note_row(n, scratch.used, k, scratch.n_rows, scratch.info)
+
+
+# --- sweeps -----------------------------------------------------------------------------------------------------------
+
+
+class Work:
+    """Everything a chain needs beside its state: tables, one scratch per block, and the threads to run blocks on."""
+
+    def __init__(self, data, hyper, z_type, pool=None, n_blocks=1):
+        N, P = data.x.shape
+        S = len(hyper.beta)
+        self.pool = pool
+        self.rises = make_rises(data, hyper)
+        self.tables = make_tables(data, S)
+        self.scratch = [make_scratch(data, S, z_type) for _ in range(n_blocks)]
+        self.rows, self.features = split(N, n_blocks), split(P, n_blocks)
+        self.candidates = split(len(data.candidates), n_blocks)
+        self.gaps = any((data.candidates[rows] < 0).any() for rows in chunks(*data.candidates.shape))
+        self.chance = np.zeros((S, P))  # p(ω_sj = 1 | rest) at the last draw
+
+    def each(self, blocks, kernel):
+        """kernel(scratch, lo, hi) for every block, on the pool if there is one."""
+        if self.pool is None or len(blocks) == 1:
+            for scratch, (lo, hi) in zip(self.scratch, blocks, strict=False):
+                kernel(scratch, lo, hi)
+        else:
+            jobs = [self.pool.submit(kernel, scratch, lo, hi) for scratch, (lo, hi) in zip(self.scratch, blocks, strict=False)]
+            for job in jobs:
+                job.result()
+
+
+def split(n, n_blocks):
+    """At most n_blocks ranges that cover 0 .. n - 1."""
+    edges = np.linspace(0, n, min(n_blocks, max(n, 1)) + 1).astype(int)
+    return [(int(lo), int(hi)) for lo, hi in zip(edges[:-1], edges[1:], strict=True)]
+
+
+def update_p_omega(data, hyper, state, work, key, blocked):
+    """p then ω. blocked: p with ω summed out; else p given ω, as the paper has it. Returns the log joint."""
+    starts = data.offset[:-1]
+    n_sj = np.add.reduceat(state.n_sv, starts)
+    work.each(
+        work.features,
+        lambda scratch, lo, hi: update_evidence(
+            data, work.rises, state.n_sv, n_sj, hyper.q, state.omega, blocked, work.tables, scratch, lo, hi
+        ),
+    )
+    p_key = np.uint64(derive(key, np.uint64(PROTOTYPE)))
+    work.each(work.candidates, lambda scratch, lo, hi: score_p(data, work.gaps, work.tables, p_key, scratch, lo, hi))
+    used = work.scratch[: len(work.candidates)]
+    winner = np.argmax([scratch.best for scratch in used], axis=0)
+    state.p[:] = [used[b].arg[s] for s, b in enumerate(winner)]
+    omega_key = np.uint64(derive(key, np.uint64(SUBSPACE)))
+    evidence = update_omega(data, hyper.q, work.tables.evidence, state.p, omega_key, state.omega, work.chance)
+    columns = np.arange(len(state.p)) % data.log_weight.shape[1]
+    rows = (state.n_rows * work.rises.rows).sum() - work.rises.rows_const
+    return float(rows + work.tables.part.sum() + evidence + data.log_weight[state.p, columns].sum())
+
+
+def sweep_rows(data, hyper, state, work, key, heat=1.0, cells=True):
+    """φ | p, ω, z; then the rows of z | φ; then p, ω | z in one block. Returns (log joint, info)."""
+    phi_key, row_key = (np.uint64(derive(key, np.uint64(purpose))) for purpose in (PHI, ROW))
+    work.each(
+        work.features,
+        lambda scratch, lo, hi: update_phi(
+            data, hyper, state.p, state.omega, state.n_sv, heat, phi_key, work.tables, scratch, lo, hi
+        ),
+    )
+    a = hyper.alpha * hyper.beta
+    work.each(
+        work.rows,
+        lambda scratch, lo, hi: update_z(
+            data.x, state.z, work.tables, a, work.rises.rows, cells, row_key, scratch, lo, hi
+        ),
+    )
+    info = np.zeros(3, dtype=np.int64)
+    state.n_rows[:] = 0
+    for scratch, _ in zip(work.scratch, work.rows, strict=False):
+        np.add(state.n_sv, scratch.delta, out=state.n_sv)
+        np.add(state.n_rows, scratch.n_rows, out=state.n_rows)
+        info += scratch.info
+    return update_p_omega(data, hyper, state, work, key, blocked=True), info
+
+
+def sweep_collapsed(data, hyper, state, work, key, heat=1.0, cells=True):
+    """The paper's sampler: z cell by cell with φ integrated out, then p | ω and ω | p. Returns (log joint, info)."""
+    scratch = work.scratch[0]
+    n_sj = np.add.reduceat(state.n_sv, data.offset[:-1])
+    row_key = np.uint64(derive(key, np.uint64(ROW)))
+    update_z_collapsed(data, state.z, state.n_sv, n_sj, state.p, state.omega, hyper, heat, row_key, scratch)
+    state.n_rows[:] = scratch.n_rows
+    return update_p_omega(data, hyper, state, work, key, blocked=False), scratch.info.copy()
+
+
+sweeps = {"rows": sweep_rows, "collapsed": sweep_collapsed}

@@ -1,0 +1,176 @@
+"""New cases, folded in row by row given tables of φ: memberships, and the probability of a case.
+
+Random numbers are keyed by the case's own values, so a case gets the same answer in any batch and at any position.
+"""
+
+from math import exp, log
+from typing import NamedTuple
+
+import numpy as np
+
+from .cpu import (
+    ROWS,
+    compiled,
+    fill_row,
+    group_sums,
+    lanes_for,
+    make_scratch,
+    make_tables,
+    move_cells,
+    relabel_row,
+    row_labels,
+    row_rises,
+    row_sums,
+)
+from .rng import categorical, derive, uniform
+
+BURN, KEEP = 5, 10  # sweeps of a new case per table
+PARTICLES, STOPS = 4, 32  # of the left-to-right estimate
+
+
+class Fold(NamedTuple):
+    """One table of φ made ready for the row kernels."""
+
+    tables: tuple
+    log_top: np.ndarray  # (ΣV + 1,) the maximum over s that `log_phi` lacks
+    hyper: tuple
+    rows_rise: np.ndarray
+    scratch: tuple
+    z: np.ndarray
+
+
+def make_fold(data, hyper, phi):
+    """phi is (ΣV, S)."""
+    V, S = phi.shape
+    P = len(data.offset) - 1
+    tables = make_tables(data, S)
+    log_phi = np.log(np.maximum(phi.astype(float), 1e-300))
+    for v in range(V):
+        fill_row(tables, hyper, log_phi, v, v + 1, lanes_for(S))
+    rows_rise, _ = row_rises(hyper, np.zeros(0, dtype=int), P)
+    z = np.zeros((ROWS, P), dtype=np.int64)
+    return Fold(tables, np.append(0.0, log_phi.max(axis=1)), hyper, rows_rise, make_scratch(data, S, z.dtype), z)
+
+
+@compiled
+def row_hash(x, i):
+    """64 bits that depend on every cell of the row and on its place."""
+    key = np.uint64(x.shape[1])
+    for j in range(x.shape[1]):
+        key = derive(key, np.int64(x[i, j]) + 1)
+    return key
+
+
+@compiled
+def row_hashes(x):
+    out = np.empty(len(x), dtype=np.uint64)
+    for i in range(len(x)):
+        out[i] = row_hash(x, i)
+    return out
+
+
+@compiled
+def sweep_row(x, z, i, P, fold, a, key):
+    """One relabel and cell sweep over the first P cells of row i. Leaves n in the scratch; returns the labels in use."""
+    t, c = fold.tables, fold.scratch
+    lanes = len(c.sums) // ROWS
+    k = row_labels(x, z, i, P, c.n, c.used)
+    if k < len(a):
+        group_sums(x, z, i, P, t.log_phi, lanes, c.used, k, c.to, c.groups)
+        relabel_row(x, z, i, P, fold.rows_rise, key, c.groups, 0, lanes, c.n, c.used, k, c.weight, c.to)
+    if fold.hyper.alpha > 0.0:
+        _, k = move_cells(x, z, i, P, t.phi, t.smooth, a, key, c.u, c.n, c.used, k)
+    return k
+
+
+@compiled
+def fold_in(x, fold, seed, mean):
+    """mean[i] += E[π_i | x_i, φ], by Gibbs sampling with π integrated out; exact at α = 0."""
+    S, P = len(fold.hyper.beta), x.shape[1]
+    lanes = len(fold.scratch.sums) // ROWS
+    sums, n, used = fold.scratch.sums, fold.scratch.n, fold.scratch.used
+    alpha, beta = fold.hyper.alpha, fold.hyper.beta
+    a = alpha * beta
+    n[:] = 0
+    w = np.zeros(S)
+    for i0 in range(0, len(x), ROWS):
+        i1 = min(i0 + ROWS, len(x))
+        row_sums(fold.tables.log_phi, lanes, x, i0, i1, sums)
+        block = x[i0:i1]
+        for i in range(i1 - i0):
+            observed = 0
+            for j in range(P):
+                observed += block[i, j] >= 0
+            total = 0.0
+            top = -np.inf
+            for s in range(S):
+                w[s] = sums[i * lanes + s] + fold.rows_rise[s, observed]
+                top = max(top, w[s])
+            for s in range(S):
+                w[s] = exp(w[s] - top)
+                total += w[s]
+            if alpha == 0.0 or observed == 0:
+                for s in range(S):
+                    mean[i0 + i, s] += w[s] / total if observed else beta[s]
+                continue
+            key = derive(seed, row_hash(block, i))
+            fold.z[i] = categorical(w, S, uniform(key, 0))
+            for t in range(BURN + KEEP):
+                k = sweep_row(block, fold.z, i, P, fold, a, derive(key, t + 1))
+                if t >= BURN:
+                    for s in range(S):
+                        mean[i0 + i, s] += (a[s] + n[s]) / (alpha + observed) / KEEP
+                for t in range(k):
+                    n[used[t]] = 0
+
+
+@compiled
+def log_probability(x, fold, seed, out):
+    """out[i, r] = log of an unbiased estimate r of p(x_i | φ): left to right (Wallach et al. 2009; Buntine 2009).
+
+    Each cell's predictive probability given the cells before it, whose labels are swept again at up to STOPS places.
+    Exact at α = 0: log Σ_s β_s Π_j φ_s(x_ij).
+    """
+    S, P = len(fold.hyper.beta), x.shape[1]
+    phi, n, used = fold.tables.phi, fold.scratch.n, fold.scratch.used
+    alpha, beta = fold.hyper.alpha, fold.hyper.beta
+    lanes = len(fold.scratch.sums) // ROWS
+    a = alpha * beta
+    w = np.zeros(S)
+    stride = max(1, P // STOPS)
+    for i in range(len(x)):
+        row = x[i : i + 1]
+        if alpha == 0.0:
+            row_sums(fold.tables.log_phi, lanes, row, 0, 1, fold.scratch.sums)
+            total = 0.0
+            top = fold.scratch.sums[:S].max()
+            for s in range(S):
+                total += beta[s] * exp(fold.scratch.sums[s] - top)
+            base = 0.0
+            for j in range(P):
+                base += fold.log_top[np.intp(row[0, j]) + 1]
+            out[i, :] = base + top + log(total)
+            continue
+        key = derive(seed, row_hash(row, 0))
+        for r in range(out.shape[1]):
+            run_key = derive(key, r)
+            n[:] = 0
+            seen, value = 0.0, 0.0
+            for j in range(P):
+                if j % stride == 0 and seen > 0.0:
+                    n[:] = 0
+                    sweep_row(row, fold.z, 0, j, fold, a, derive(run_key, P + j))
+                if row[0, j] < 0:
+                    continue
+                v = np.intp(row[0, j]) + 1
+                total = 0.0
+                for s in range(S):
+                    w[s] = (a[s] + n[s]) * phi[s, v]
+                    total += w[s]
+                value += log(total / (alpha + seen))
+                b = categorical(w, S, uniform(run_key, j))
+                fold.z[0, j] = b
+                n[b] += 1
+                seen += 1.0
+            out[i, r] = value
+    n[:] = 0

@@ -1,0 +1,141 @@
+"""The arrays of a run, named after the paper, and the starts of a chain."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Data(NamedTuple):
+    """The cases, the catalogue that prototypes are chosen from, and the similarity K as a sparse table over codes."""
+
+    x: np.ndarray  # (N, P) global codes, -1 missing
+    candidates: np.ndarray  # (M, P) global codes, -1 missing
+    offset: np.ndarray  # (P + 1,) first code of each feature
+    log_weight: np.ndarray  # (M, 1) or (M, S) log prior probability of each candidate
+    k_ptr: np.ndarray  # (ΣV + 1,) K_j(u, ·) is k_idx, k_val at k_ptr[u] : k_ptr[u + 1]
+    k_idx: np.ndarray
+    k_val: np.ndarray
+
+
+class Hyper(NamedTuple):
+    """π_i ~ Dirichlet(α β), with β = 1/S in the paper; λ, c; and q per cluster and feature."""
+
+    alpha: float
+    beta: np.ndarray  # (S,)
+    lam: float
+    c: float
+    q: np.ndarray  # (S, P)
+
+
+class State(NamedTuple):
+    """What a chain samples, and the counts that follow from it. Updated in place."""
+
+    z: np.ndarray  # (N, P)
+    p: np.ndarray  # (S,)
+    omega: np.ndarray  # (S, P)
+    n_sv: np.ndarray  # (ΣV, S) cells of cluster s with value v
+    n_rows: np.ndarray  # (S, P + 1) number of rows with n_is = n: all that the prior of z needs
+
+
+def exact_match(n_values):
+    """K = identity, the paper's g, as (k_ptr, k_idx, k_val)."""
+    codes = np.arange(n_values + 1, dtype=np.int64)
+    return codes, codes[:-1], np.ones(n_values)
+
+
+def make_data(x, offset, candidates=None, weight=None, similarity=None):
+    """Fill in the defaults: the catalogue is x, every candidate is equally likely, values match exactly."""
+    candidates = x if candidates is None else candidates
+    offset = np.asarray(offset, dtype=np.int64)
+    weight = np.ones((len(candidates), 1)) if weight is None else np.asarray(weight, dtype=float)
+    weight = weight.reshape(len(candidates), -1)
+    with np.errstate(divide="ignore"):  # a candidate of weight zero is never chosen
+        log_weight = np.log(weight / weight.sum(axis=0))
+    return Data(x, candidates, offset, log_weight, *(similarity or exact_match(int(offset[-1]))))
+
+
+def make_hyper(S, P, alpha, lam, c, q):
+    """The paper's symmetric prior; q is one number, one per feature, or one per cluster and feature."""
+    q = np.ascontiguousarray(np.broadcast_to(np.asarray(q, dtype=float), (S, P)))
+    return Hyper(float(alpha), np.full(S, 1.0 / S), float(lam), float(c), q)
+
+
+def smallest_int(n):
+    """The smallest unsigned type that holds 0 .. n - 1."""
+    return np.min_scalar_type(max(n - 1, 0))
+
+
+def new_state(data, z, S):
+    """A state around the labels z: counts filled, prototypes and subspaces not yet drawn."""
+    from .kernels.cpu import recount
+
+    P = z.shape[1]
+    state = State(
+        z=z,
+        p=np.zeros(S, dtype=np.int64),
+        omega=np.zeros((S, P), dtype=np.bool_),
+        n_sv=np.zeros((data.offset[-1], S), dtype=np.int32),
+        n_rows=np.zeros((S, P + 1), dtype=np.int64),
+    )
+    recount(data.x, z, state.n_sv, state.n_rows)
+    return state
+
+
+def check(data, state):
+    """Raise if the counts are not those of z."""
+    fresh = new_state(data, state.z, len(state.p))
+    if not (np.array_equal(fresh.n_sv, state.n_sv) and np.array_equal(fresh.n_rows, state.n_rows)):
+        raise AssertionError("the counts differ from a recount of z")
+
+
+# --- starts -----------------------------------------------------------------------------------------------------------
+
+
+def init(data, S, start, rng):
+    """Labels z for a start: "seeded", "cases", "cells", or one label per case with -1 for unknown."""
+    N, P = data.x.shape
+    z = np.empty((N, P), dtype=smallest_int(S))
+    if isinstance(start, str) and start == "cells":
+        for rows in chunks(N, P):
+            z[rows] = rng.integers(S, size=z[rows].shape, dtype=z.dtype)
+        return z
+    if isinstance(start, str):
+        labels = {"seeded": seeded_labels, "cases": random_labels}[start](data, S, rng)
+    else:
+        labels = np.where(start < 0, rng.integers(S, size=N), start)
+    z[:] = labels[:, None]
+    return z
+
+
+def random_labels(data, S, rng):
+    return rng.integers(S, size=len(data.x))
+
+
+def seeded_labels(data, S, rng):
+    """k-modes-style: seeds far apart (as in k-means++, by share of differing values), each case to its nearest seed."""
+    N = len(data.x)
+    nearest = np.full(N, np.inf)
+    labels = np.zeros(N, dtype=np.int64)
+    seed = rng.integers(N)
+    for s in range(S):
+        far = mismatch(data.x, data.x[seed])
+        labels[far < nearest] = s
+        nearest = np.minimum(nearest, far)
+        total = np.square(nearest).sum()
+        seed = rng.choice(N, p=np.square(nearest) / total) if total > 0 else rng.integers(N)
+    return labels
+
+
+def mismatch(x, case):
+    """Share of the features observed in both that differ, per row of x."""
+    far = np.empty(len(x))
+    for rows in chunks(*x.shape):
+        both = (x[rows] >= 0) & (case >= 0)
+        far[rows] = (both & (x[rows] != case)).sum(axis=1) / np.maximum(both.sum(axis=1), 1)
+    return far
+
+
+def chunks(n, width, cells=1 << 20):
+    """Slices of n rows that hold about a million cells each, so that temporaries stay small."""
+    step = max(1, cells // max(width, 1))
+    return [slice(i, min(i + step, n)) for i in range(0, n, step)]

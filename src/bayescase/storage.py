@@ -1,0 +1,67 @@
+"""One file format for models and checkpoints: a zip of NumPy arrays and one JSON header. No pickle, so reading runs no code."""
+
+import io
+import json
+import os
+import tempfile
+import zipfile
+
+import numpy as np
+
+VERSION = 1
+HEADER = "bayescase.json"
+
+
+class FileFormatError(ValueError):
+    """The file is not one that this version of bayescase can read."""
+
+
+def write(path, kind, header, arrays):
+    """Write atomically: the file at `path` is the old one or the new one, whole, whatever happens meanwhile."""
+    path = os.fspath(path)
+    folder = os.path.dirname(os.path.abspath(path))
+    handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{os.path.basename(path)}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+                archive.writestr(HEADER, json.dumps({"format": "bayescase", "version": VERSION, "kind": kind, **header}))
+                for name, array in arrays.items():
+                    with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                        np.lib.format.write_array(entry, np.asanyarray(array), allow_pickle=False)
+            file.flush()
+            os.fsync(file.fileno())
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(temporary, 0o666 & ~mask)  # mkstemp is private; a saved model is an ordinary file
+        os.replace(temporary, path)
+    except BaseException:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+        raise
+
+
+def read(path, kind):
+    """(header, arrays) of a file of this kind, or FileFormatError in one sentence."""
+    path = os.fspath(path)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            header = json.loads(archive.read(HEADER))
+            if not isinstance(header, dict) or header.get("format") != "bayescase":
+                raise FileFormatError(f"{path!r} is not a bayescase file.")
+            if not isinstance(header.get("version"), int) or header["version"] > VERSION:
+                raise FileFormatError(
+                    f"{path!r} was written by a newer bayescase (file version {header.get('version')}, this one reads up to "
+                    f"{VERSION}); upgrade bayescase to read it."
+                )
+            if header.get("kind") != kind:
+                raise FileFormatError(f"{path!r} holds a {header.get('kind')}, not a {kind}.")
+            arrays = {}
+            for name in archive.namelist():
+                if name.endswith(".npy"):
+                    entry = io.BytesIO(archive.read(name))  # checks the CRC
+                    arrays[name.removesuffix(".npy")] = np.lib.format.read_array(entry, allow_pickle=False)
+    except FileFormatError:
+        raise
+    except (zipfile.BadZipFile, KeyError, ValueError, EOFError, NotImplementedError, RuntimeError) as error:
+        raise FileFormatError(f"{path!r} is not a whole bayescase file ({error}).") from error
+    return header, arrays
