@@ -46,7 +46,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     ----------
     n_clusters : int, default=8
         Number of clusters; S in the paper.
-    alpha : float, default=0.1
+    alpha : float, default=0.01
         Total concentration of a case's mixture weights; each cluster gets alpha / n_clusters. Small values give cases that
         belong to one cluster; 0 makes that exact.
     lam : float, default=1.0
@@ -54,7 +54,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     c : float, default=50.0
         How strongly cases copy the prototype on the features of the subspace. 0 gives latent Dirichlet allocation with one
         distribution per feature.
-    q : float or array of shape (n_features,), default=0.5
+    q : float or array of shape (n_features,), default=0.8
         Prior probability that a feature belongs to a subspace.
     sampler : {"rows", "collapsed"}, default="rows"
         "rows" draws prototypes and subspaces in one block and whole rows in parallel; "collapsed" is the paper's sampler,
@@ -115,6 +115,9 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         The values of each feature, in the order of `value_probabilities_`; intervals for binned numbers.
     log_joint_ : ndarray of shape (n_chains, n_sweeps)
         Log joint probability of data and latent variables after each sweep.
+    chain_overlap_ : ndarray of shape (n_chains,)
+        How much of the memberships each chain shares with the best chain, the one with the highest mean log joint. Results
+        are averages over the chains that share at least 0.9, the best one included; the others found other clusters.
     draws_ : KeptDraws
         All kept draws, if `keep_draws` is set.
     n_features_in_ : int
@@ -127,10 +130,10 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         self,
         n_clusters: int = 8,
         *,
-        alpha: float = 0.1,
+        alpha: float = 0.01,
         lam: float = 1.0,
         c: float = 50.0,
-        q: Any = 0.5,
+        q: Any = 0.8,
         sampler: str = "rows",
         n_iter: int = 1000,
         burn_in: int | None = None,
@@ -253,6 +256,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         self.value_probabilities_ = [part.T for part in np.split(posterior["values"], encoding.offset[1:-1])]
         self.feature_values_ = [feature.values for feature in encoding.features]
         self.log_joint_ = trace["log_joint"]
+        self.chain_overlap_ = posterior["overlap"]
 
     # --- new cases ----------------------------------------------------------------------------------------------------
 

@@ -5,7 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-NEW_CASE_TABLES = 2  # tables of φ kept per chain for new cases, evenly spaced over its kept draws
+NEW_CASE_TABLES = 4  # tables of φ kept per chain for new cases, evenly spaced over its kept draws
+AGREE = 0.9  # overlap from which two chains have found the same clusters
 
 
 class Accumulator:
@@ -69,14 +70,15 @@ class Accumulator:
 
 
 class Posterior(NamedTuple):
-    """Averages over the kept draws of all chains, labels aligned; clusters from large to small."""
+    """Averages over the kept draws of the pooled chains, labels aligned; clusters from large to small."""
 
     memberships: np.ndarray  # (N, S) mean of π
     values: np.ndarray  # (ΣV, S) mean of φ
     chance: np.ndarray  # (S, P) mean of ω
-    p: np.ndarray  # (C, kept, S) every prototype draw
+    p: np.ndarray  # (pooled chains, kept, S) every prototype draw
     tables: np.ndarray  # (T, ΣV, S) mean of φ given single draws: what new cases are folded into
     relabel: np.ndarray  # (C, S) label of chain c that became cluster s
+    overlap: np.ndarray  # (C,) mean over cases of the membership that chain c shares with the best chain
 
 
 def is_exchangeable(data, hyper):
@@ -91,27 +93,38 @@ def match(overlap):
 
 
 def summarise(draws, exchangeable):
-    """Match the chains to the one whose kept draws have the highest mean log joint; order clusters by size; average."""
+    """Average over the best chain, by mean log joint of its kept draws, and the chains that found the same clusters.
+
+    Chains that have not met sit in different modes. Their average describes none of them, and how much weight each mode
+    deserves is not known from the chains; so only chains that agree with the best one are pooled, and the rest are reported.
+    """
     chains = draws.chains
     best = int(np.argmax([chain.log_joint[: chain.n].mean() for chain in chains]))
     reference = chains[best].memberships
     S = reference.shape[1]
     by_size = np.argsort(-reference.sum(axis=0, dtype=float), kind="stable") if exchangeable else np.arange(S)
     relabel = np.empty((len(chains), S), dtype=np.int64)
+    overlap = np.empty(len(chains))
     for c, chain in enumerate(chains):
         to = match(reference.T.astype(float) @ chain.memberships) if exchangeable and c != best else np.arange(S)
         relabel[c] = np.argsort(to)[by_size]
+        shared = np.minimum(reference[:, by_size], chain.memberships[:, relabel[c]])
+        overlap[c] = shared.sum(axis=1, dtype=float).mean()
+    pooled = overlap >= AGREE
+    used = [(chain, order) for chain, order, use in zip(chains, relabel, pooled, strict=True) if use]
 
-    def pool(pick):
-        return np.mean([pick(chain, order) for chain, order in zip(chains, relabel, strict=True)], axis=0)
+    def average(pick):
+        total = sum(pick(chain)[..., order].astype(float) for chain, order in used)
+        return total / len(used)
 
     return Posterior(
-        memberships=pool(lambda chain, order: chain.memberships[:, order]),
-        values=pool(lambda chain, order: chain.values[:, order]),
-        chance=pool(lambda chain, order: chain.chance[order]),
-        p=np.stack([chain.p[: chain.n, order] for chain, order in zip(chains, relabel, strict=True)]),
-        tables=np.concatenate([chain.new_case_tables()[:, :, order] for chain, order in zip(chains, relabel, strict=True)]),
+        memberships=average(lambda chain: chain.memberships),
+        values=average(lambda chain: chain.values),
+        chance=average(lambda chain: chain.chance.T).T,
+        p=np.stack([chain.p[: chain.n, order] for chain, order in used]),
+        tables=np.concatenate([chain.new_case_tables()[:, :, order] for chain, order in used]),
         relabel=relabel,
+        overlap=overlap,
     )
 
 
