@@ -14,9 +14,15 @@ def main():
     """Clusters of discrete data, each explained by a prototype (a real case) and a subspace (the features that matter)."""
 
 
+def check_jobs(context, option, jobs):
+    if jobs == 0:
+        raise click.BadParameter("0 threads cannot do anything.")
+    return jobs
+
+
 @main.command()
-@click.option("--seed", default=0, show_default=True, help="Seed of the run.")
-@click.option("--jobs", default=-1, show_default=True, help="Threads; -1 uses all processors.")
+@click.option("--seed", default=0, type=click.IntRange(0, 2**32 - 1), show_default=True, help="Seed of the run.")
+@click.option("--jobs", default=-1, callback=check_jobs, show_default=True, help="Threads; -1 uses all processors.")
 def demo(seed, jobs):
     """Fit the bundled recipes and smiley faces and print their clusters."""
     from rich.console import Console

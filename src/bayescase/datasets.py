@@ -1,6 +1,7 @@
 """Bundled data: smiley faces drawn from the model's own prior, and recipes."""
 
 import csv
+import itertools
 from dataclasses import dataclass
 from importlib.resources import files
 
@@ -39,7 +40,7 @@ def load_smileys(n_cases: int = 240, random_state: int = 0) -> Dataset:
     rng = np.random.default_rng(random_state)
     names = list(FACE)
     offset = np.concatenate([[0], np.cumsum([len(values) for values in FACE.values()])])
-    faces = np.stack(np.meshgrid(*(np.arange(lo, hi) for lo, hi in zip(offset[:-1], offset[1:], strict=True))), axis=-1)
+    faces = np.stack(np.meshgrid(*(np.arange(lo, hi) for lo, hi in itertools.pairwise(offset))), axis=-1)
     data = make_data(faces.reshape(-1, len(names)), offset)
     omega = np.array([[name in subspace for name in names] for subspace in FACE_SUBSPACES])
     hyper = make_hyper(3, len(names), alpha=0.1 * 3, lam=1.0, c=50.0, q=0.5)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import numbers
+import os
 import warnings
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from os import PathLike
 from typing import Any, NamedTuple
 
@@ -18,11 +21,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from . import storage
 from .encoding import Encoding, Table, read
 from .posterior import Candidate, is_exchangeable, summarise, top_candidates
-from .sampling import Plan, Report, run
+from .sampling import Plan, Report, run, seed_of
 from .state import Data, Hyper, chunks, make_data, make_hyper
 
 SINGLE_LABEL = 100  # sweeps at the start of a seeded chain that move whole cases only
 TOP_CANDIDATES = 10
+LARGEST = 1e6  # of a hyperparameter: differences of log Γ lose their digits beyond
 FOLD, SCORE, DRAW = 1 << 20, 1 << 21, 1 << 22  # streams of random numbers beside those of the chains 0, 1, 2, …
 
 
@@ -48,7 +52,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         Number of clusters; S in the paper.
     alpha : float, default=0.01
         Total concentration of a case's mixture weights; each cluster gets alpha / n_clusters. Small values give cases that
-        belong to one cluster; 0 makes that exact.
+        belong to one cluster; 0 makes that exact, with sampler="rows".
     lam : float, default=1.0
         Pseudo-count of every value in every cluster; λ in the paper.
     c : float, default=50.0
@@ -68,8 +72,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     n_chains : int, default=4
         Independent chains, each with a start of its own.
     init : {"seeded", "cases", "cells"} or array of shape (n_samples,), default="seeded"
-        Start of the chains: cases near seeds that lie far apart, a random label per case, a random label per cell, or given
-        labels, with -1 for unknown (drawn at random).
+        Start of the chains: cases near seeds that lie far apart, a random label per case, a random label per cell (per case
+        at alpha = 0), or given labels, with -1 for unknown (drawn at random).
     candidates : table, default=None
         The catalogue that prototypes are chosen from, with the features of X; the cases themselves if None.
     candidate_weights : array of shape (n_candidates,), default=None
@@ -204,6 +208,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         hyper = make_hyper(S, P, self.alpha, self.lam, self.c, check_q(self.q, P))
         start = check_start(self.init, N, S)
         burn_in = self.n_iter // 2 if self.burn_in is None else self.burn_in
+        if self.alpha == 0 and isinstance(start, str) and start == "cells":
+            start = "cases"  # every case has one label, from the start to the end
         plan = Plan(
             sampler=self.sampler,
             n_iter=self.n_iter,
@@ -214,7 +220,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             single_label=min(SINGLE_LABEL, burn_in // 2) if isinstance(start, str) and start != "cells" else 0,
             heat=float(self.heat),
             keep_draws=bool(self.keep_draws),
-            seed=int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)),
+            seed=self._choose_seed(),
         )
         draws = run(
             data,
@@ -233,6 +239,11 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             del self.draws_
         return self
 
+    def _choose_seed(self):
+        """Without a random_state, a run that finds its checkpoint goes on with the seed that it had."""
+        known = None if self.random_state is not None or self.checkpoint is None else seed_of(self.checkpoint)
+        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)) if known is None else known
+
     def _set_results(self, columns, encoding, data, hyper, seed, posterior, trace):
         """Give the results their public names; also what `load` calls."""
         self.n_features_in_ = len(encoding.features)
@@ -245,7 +256,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         self._n_features_out = len(hyper.beta)
         # In the paper these are p_s, ω_sj, π_i and φ_sj.
         self.prototype_probabilities_: list[tuple[Candidate, ...]] = top_candidates(
-            posterior["p"], data.candidates, TOP_CANDIDATES
+            posterior["p"], data.candidates, data.log_weight, TOP_CANDIDATES
         )
         self.prototypes_ = np.array([ranked[0].row for ranked in self.prototype_probabilities_])
         self.prototype_cases_ = encoding.decode(data.candidates[self.prototypes_])
@@ -271,21 +282,20 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         -------
         ndarray of shape (n_samples, n_clusters)
         """
+        return self.predict_proba(X)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Memberships of cases, as `transform` gives them, but always a plain array."""
         from .kernels.newcases import fold_in
 
         x = self._encode(X)
-        folds, seed = self._folds(FOLD)
         mean = np.zeros((len(x), self._n_features_out))
-        self._each(x, folds, lambda rows, fold: fold_in(x[rows], fold, seed, mean[rows]))
+        self._fold(x, FOLD, lambda rows, d, fold, seed: fold_in(x[rows], fold, seed, mean[rows]))
         return mean / mean.sum(axis=1, keepdims=True)
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Memberships of cases, as `transform` gives them."""
-        return self.transform(X)
 
     def predict(self, X: Any) -> np.ndarray:
         """The cluster with the largest membership for each case."""
-        return np.argmax(self.transform(X), axis=1)
+        return np.argmax(self.predict_proba(X), axis=1)
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Log predictive probability of each case, averaged over draws of φ. Missing cells are left out of a case.
@@ -297,11 +307,9 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         from .kernels.newcases import PARTICLES, log_probability
 
         x = self._encode(X)
-        folds, seed = self._folds(SCORE)
-        value = np.zeros((len(folds), len(x), PARTICLES))
-        number = {id(fold): d for d, fold in enumerate(folds)}
-        self._each(x, folds, lambda rows, fold: log_probability(x[rows], fold, seed, value[number[id(fold)], rows]))
-        return logsumexp(value, axis=(0, 2)) - np.log(len(folds) * PARTICLES)
+        value = np.zeros((len(self._posterior["tables"]), len(x), PARTICLES))
+        self._fold(x, SCORE, lambda rows, d, fold, seed: log_probability(x[rows], fold, seed, value[d, rows]))
+        return logsumexp(value, axis=(0, 2)) - np.log(len(value) * PARTICLES)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Mean log predictive probability of a case; larger is better.
@@ -365,19 +373,21 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             )
         return x
 
-    def _folds(self, purpose):
-        """The kept tables of φ, ready for new cases, and the seed of this purpose."""
+    def _fold(self, x, purpose, kernel):
+        """kernel(rows, d, fold, seed) for every kept table d of φ and every block of rows, a block per thread."""
+        from .kernels.cpu import split
         from .kernels.newcases import make_fold
         from .kernels.rng import stream
 
-        folds = [make_fold(self._data, self._hyper, phi) for phi in self._posterior["tables"]]
-        return folds, stream(self._seed, purpose)
+        seed = stream(self._seed, purpose)
 
-    def _each(self, x, folds, kernel):
-        """kernel(rows, fold) for all rows and folds; folds in order for each block of rows, whatever n_jobs is."""
-        for rows in chunks(len(x), x.shape[1]):
-            for fold in folds:
-                kernel(rows, fold)
+        def block(rows):
+            for d, phi in enumerate(self._posterior["tables"]):
+                kernel(slice(*rows), d, make_fold(self._data, self._hyper, phi), seed)
+
+        n_jobs = effective_n_jobs(self.n_jobs)
+        with ThreadPoolExecutor(n_jobs) as pool:
+            list(pool.map(block, split(len(x), n_jobs)))
 
     # --- files --------------------------------------------------------------------------------------------------------
 
@@ -413,20 +423,23 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
                 group[kind][rest] = value
             if header["own_cases"]:
                 group["data"]["candidates"] = group["data"]["x"]
-            params = {name: np.array(v) if isinstance(v, list) else v for name, v in header["params"].items()}
+            params: dict[str, Any] = {name: np.array(v) if isinstance(v, list) else v for name, v in header["params"].items()}
             model = cls(**params)
+            encoding, data = Encoding.from_json(header["features"]), Data(**group["data"])
+            hyper = Hyper(**header["hyper"], **group["hyper"])
+            check_fitted(header, encoding, data, hyper, group["posterior"], group["trace"], group["draws"])
             model._set_results(
                 header["columns"],
-                Encoding.from_json(header["features"]),
-                Data(**group["data"]),
-                Hyper(**header["hyper"], **group["hyper"]),
+                encoding,
+                data,
+                hyper,
                 header["seed"],
                 group["posterior"],
                 group["trace"],
             )
             if group["draws"]:
                 model.draws_ = KeptDraws(**group["draws"])
-        except (KeyError, TypeError, IndexError, ValueError) as error:
+        except Exception as error:  # whatever a damaged or hostile file leads to
             raise storage.FileFormatError(f"{path!r} is not a whole bayescase model ({error!r}).") from error
         return model
 
@@ -442,11 +455,11 @@ UNSAVED = ("candidates", "candidate_weights", "callback", "checkpoint")  # not n
 
 
 def json_value(value):
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if isinstance(value, np.generic):
-        return value.item()
-    return value if isinstance(value, (str, int, float, bool, list, type(None))) else None
+    if value is None or isinstance(value, (str, bool, int, float)):
+        return value
+    if isinstance(value, np.random.RandomState):
+        return None  # the fit has moved it on
+    return np.asarray(value).tolist()  # q and init may be lists, tuples, series, …
 
 
 def pick(weights, rng):
@@ -475,7 +488,7 @@ def is_int(value):
 
 
 def is_real(value):
-    return isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_)) and np.isfinite(value)
+    return isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_)) and math.isfinite(value)
 
 
 def check_parameters(model):
@@ -489,14 +502,32 @@ def check_parameters(model):
         raise ValueError(f"lam must be a number above 0, not {model.lam!r}.")
     if not is_real(model.c) or model.c < 0:
         raise ValueError(f"c must be a number of at least 0, not {model.c!r}.")
+    for name, value in (("alpha", model.alpha), ("lam", model.lam), ("c", model.c)):
+        if value > LARGEST or 0 < value < 1 / LARGEST:
+            raise ValueError(f"{name}={value!r} is beyond what can be computed exactly: use {1 / LARGEST:g} to {LARGEST:g}.")
     if not is_real(model.heat) or not 0 < model.heat <= 1:
         raise ValueError(f"heat must be a number above 0 and at most 1, not {model.heat!r}.")
     if model.sampler not in ("rows", "collapsed"):
         raise ValueError(f"sampler must be 'rows' or 'collapsed', not {model.sampler!r}.")
+    if model.sampler == "collapsed" and model.alpha == 0:
+        raise ValueError("alpha=0 needs sampler='rows': cell by cell, a case that has one label can never get another.")
     if model.burn_in is not None and (not is_int(model.burn_in) or not 0 <= model.burn_in < model.n_iter):
         raise ValueError(f"burn_in must be a whole number from 0 to n_iter - 1 = {model.n_iter - 1}, not {model.burn_in!r}.")
+    if model.checkpoint is not None:
+        check_path(model.checkpoint)
     if model.callback is not None and not callable(model.callback):
         raise ValueError(f"callback must be a function, not {model.callback!r}.")
+
+
+def check_path(path):
+    """A checkpoint that cannot be written should say so before the run, not after it."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise ValueError(f"checkpoint must be a path, not {path!r}.")
+    if os.path.isdir(path):
+        raise ValueError(f"checkpoint={os.fspath(path)!r} is a folder; give the path of a file.")
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder):
+        raise ValueError(f"checkpoint={os.fspath(path)!r} cannot be written: there is no folder {folder!r}.")
 
 
 def check_q(q, P):
@@ -527,12 +558,15 @@ def check_start(init, N, S):
 def check_weights(weights, M):
     if weights is None:
         return None
-    values = np.asarray(weights, dtype=float)
+    try:
+        values = np.asarray(weights, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError("candidate_weights must be numbers, one per candidate.") from None
     if values.shape != (M,):
         raise ValueError(f"candidate_weights has shape {values.shape}, but there are {M} candidates: give one weight each.")
-    if not np.isfinite(values).all() or (values < 0).any() or values.sum() == 0:
+    if not np.isfinite(values).all() or (values < 0).any() or not values.any():
         raise ValueError("candidate_weights must be finite, at least 0, and not all 0.")
-    return values
+    return values / values.max()  # so that their sum stays finite
 
 
 def check_catalogue(candidates, table: Table) -> Table:
@@ -561,6 +595,59 @@ def check_columns(X, model, reset):
     if not reset and len(names) != model.n_features_in_:
         raise ValueError(f"X has {len(names)} features, but the model was fitted with {model.n_features_in_}.")
     return names
+
+
+def check_fitted(header, encoding, data, hyper, posterior, trace, draws):
+    """Raise unless the parts of a file fit together: compiled code trusts shapes and codes."""
+    (N, P), M, S, V = data.x.shape, len(data.candidates), len(hyper.beta), int(encoding.offset[-1])
+    (C, T), K = trace["log_joint"].shape, len(data.k_idx)
+
+    def need(true, what):
+        if not true:
+            raise ValueError(what)
+
+    def whole(array, shape, low, high):
+        need(array.dtype.kind in "iu" and fits(array.shape, shape), "shape")
+        need(array.size > 0 and array.min() >= low and array.max() < high, "codes")
+
+    def real(array, shape):
+        need(array.dtype.kind in "fb" and fits(array.shape, shape), "shape")
+
+    need(P == len(encoding.features) == (P if header["columns"] is None else len(header["columns"])), "features")
+    need(all(isinstance(f.name, str) and f.kind in ("category", "integer", "number") for f in encoding.features), "features")
+    need(all(f.values and (f.kind != "number" or len(f.edges) == len(f.values) - 1) for f in encoding.features), "features")
+    need(np.array_equal(data.offset, encoding.offset) and data.offset.dtype == np.int64, "offsets")
+    need(is_int(header["seed"]) and 0 <= header["seed"] < 2**63, "seed")
+    need(isinstance(hyper.alpha, float) and isinstance(hyper.lam, float) and isinstance(hyper.c, float), "hyperparameters")
+    need(hyper.alpha >= 0 and hyper.lam > 0 and hyper.c >= 0 and (hyper.q > 0).all() and (hyper.q < 1).all(), "range")
+    whole(data.x, (N, P), -1, V)
+    whole(data.candidates, (M, P), -1, V)
+    whole(data.k_ptr, (V + 1,), 0, K + 1)
+    whole(data.k_idx, (K,), 0, V)
+    whole(posterior["p"], (None, None, S), 0, M)
+    whole(posterior["relabel"], (C, S), 0, S)
+    real(data.log_weight, (M, 1))
+    for array, shape in (
+        (data.k_val, (K,)),
+        (hyper.beta, (S,)),
+        (hyper.q, (S, P)),
+        (posterior["memberships"], (N, S)),
+        (posterior["values"], (V, S)),
+        (posterior["chance"], (S, P)),
+        (posterior["tables"], (None, V, S)),
+        (posterior["overlap"], (C,)),
+        *((value, (C, T)) for value in trace.values()),
+    ):
+        real(array, shape)
+    if draws:
+        whole(draws["z"], (C, None, N, P), 0, S)
+        whole(draws["p"], (C, None, S), 0, M)
+        real(draws["omega"], (C, None, S, P))
+        real(draws["log_joint"], (C, None))
+
+
+def fits(shape, wanted):
+    return len(shape) == len(wanted) and all(n > 0 and want in (n, None) for n, want in zip(shape, wanted, strict=True))
 
 
 def warn_empty_rows(x):

@@ -83,11 +83,19 @@ def log_joint(data, hyper, z, p, omega):
     g_sv = g_table(data, hyper, p, omega)
     starts = data.offset[:-1]
     g_sum, n_sj = np.add.reduceat(g_sv, starts), np.add.reduceat(n_sv, starts)
-    a = hyper.alpha * hyper.beta
-    rows = _rise(a, n_is).sum() - _rise(hyper.alpha, n_is.sum(axis=1)).sum()
+    rows = log_prior_z(hyper, n_is)
     tables = _rise(g_sv, n_sv).sum() - _rise(g_sum, n_sj).sum()
     subspaces = np.where(omega, np.log(hyper.q), np.log1p(-hyper.q)).sum()
     return float(rows + tables + subspaces + data.log_weight[p, np.arange(len(p)) % data.log_weight.shape[1]].sum())
+
+
+def log_prior_z(hyper, n_is):
+    """log p(z) with π integrated out. At α = 0 a case has one label, s with probability β_s."""
+    if hyper.alpha == 0.0:
+        if ((n_is > 0).sum(axis=1) > 1).any():
+            return -np.inf
+        return float(((n_is > 0) * np.log(hyper.beta)).sum())
+    return _rise(hyper.alpha * hyper.beta, n_is).sum() - _rise(hyper.alpha, n_is.sum(axis=1)).sum()
 
 
 def _rise(a, n):
@@ -116,7 +124,10 @@ def simulate(data, hyper, rng, N, *, p=None, omega=None, z=None):
     for lo, hi in zip(data.offset[:-1], data.offset[1:], strict=True):
         for s in range(S):
             phi[lo:hi, s] = rng.dirichlet(g_sv[lo:hi, s])
-    pi = rng.dirichlet(hyper.alpha * hyper.beta, size=N)
+    if hyper.alpha > 0.0:
+        pi = rng.dirichlet(hyper.alpha * hyper.beta, size=N)
+    else:
+        pi = np.eye(S)[rng.choice(S, size=N, p=hyper.beta)]
     if z is None:
         z = (rng.random((N, P, 1)) > np.cumsum(pi, axis=1)[:, None, :]).sum(axis=2).clip(max=S - 1)
     x = np.empty((N, P), dtype=np.int64)

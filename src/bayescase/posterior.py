@@ -102,15 +102,16 @@ def summarise(draws, exchangeable):
     best = int(np.argmax([chain.log_joint[: chain.n].mean() for chain in chains]))
     reference = chains[best].memberships
     S = reference.shape[1]
-    by_size = np.argsort(-reference.sum(axis=0, dtype=float), kind="stable") if exchangeable else np.arange(S)
     relabel = np.empty((len(chains), S), dtype=np.int64)
     overlap = np.empty(len(chains))
     for c, chain in enumerate(chains):
         to = match(reference.T.astype(float) @ chain.memberships) if exchangeable and c != best else np.arange(S)
-        relabel[c] = np.argsort(to)[by_size]
-        shared = np.minimum(reference[:, by_size], chain.memberships[:, relabel[c]])
-        overlap[c] = shared.sum(axis=1, dtype=float).mean()
+        relabel[c] = np.argsort(to)
+        overlap[c] = np.minimum(reference, chain.memberships[:, relabel[c]]).sum(axis=1, dtype=float).mean()
     pooled = overlap >= AGREE
+    if exchangeable:
+        size = sum(chains[c].memberships[:, relabel[c]].sum(axis=0, dtype=float) for c in np.flatnonzero(pooled))
+        relabel = relabel[:, np.argsort(-size, kind="stable")]
     used = [(chain, order) for chain, order, use in zip(chains, relabel, pooled, strict=True) if use]
 
     def average(pick):
@@ -131,27 +132,30 @@ def summarise(draws, exchangeable):
 class Candidate(NamedTuple):
     """A case that may be the prototype of a cluster."""
 
-    row: int  # of the catalogue; the first of the ties
+    row: int  # of the catalogue; the first of the ties, or the one of the largest prior weight
     probability: float  # that the prototype is this case or one of its ties
-    ties: tuple  # all rows of the catalogue with the same values, `row` first
+    ties: tuple  # all rows of the catalogue with the same values that may be chosen, `row` first
 
 
-def top_candidates(p, catalogue, most):
-    """For each cluster the `most` probable prototypes. Cases with equal values are one candidate, named as ties."""
+def top_candidates(p, catalogue, log_weight, most):
+    """For each cluster the `most` probable prototypes. Cases with equal values are one candidate, named as ties.
+
+    A candidate of weight zero is never chosen, so it is no tie either.
+    """
     from .kernels.newcases import row_hashes
 
     hashes = row_hashes(catalogue)
     clusters = []
     for s in range(p.shape[-1]):
+        prior = log_weight[:, s % log_weight.shape[1]]
         rows, counts = np.unique(p[..., s], return_counts=True)
         groups = {}
         for row, count in zip(rows, counts, strict=True):
             groups[hashes[row]] = groups.get(hashes[row], 0) + int(count)
         ranked = sorted(groups.items(), key=lambda item: -item[1])[:most]
-        ties = [np.flatnonzero(hashes == h) for h, _ in ranked]
+        ties = [np.flatnonzero((hashes == h) & (prior > -np.inf)) for h, _ in ranked]
+        ties = [rows[np.argsort(-prior[rows], kind="stable")] for rows in ties]
         total = counts.sum()
-        candidates = [
-            Candidate(int(t[0]), c / total, tuple(int(r) for r in t)) for t, (_, c) in zip(ties, ranked, strict=True)
-        ]
+        candidates = [Candidate(int(t[0]), c / total, tuple(int(r) for r in t)) for t, (_, c) in zip(ties, ranked, strict=True)]
         clusters.append(tuple(sorted(candidates, key=lambda c: (-c.probability, c.row))))
     return clusters

@@ -101,13 +101,14 @@ class Chain:
 
     def arrays(self):
         """All that must outlive the process, by name."""
-        kept = {"z": self.state.z, "p": self.state.p, "omega": self.state.omega, "trace": self.trace}
+        state, work = self.state, self.work
+        kept = {"z": state.z, "p": state.p, "omega": state.omega, "chance": work.chance, "trace": self.trace}
         return kept | {f"draws/{name}": value for name, value in self.draws.arrays().items()}
 
     def restore(self, arrays):
         self.state = new_state(self.data, arrays["z"], len(self.hyper.beta))
         self.state.p[:], self.state.omega[:] = arrays["p"], arrays["omega"]
-        self.trace[:] = arrays["trace"]
+        self.work.chance[:], self.trace[:] = arrays["chance"], arrays["trace"]
         self.draws.restore({k.removeprefix("draws/"): v for k, v in arrays.items() if k.startswith("draws/")})
 
 
@@ -125,9 +126,7 @@ def run(data, hyper, plan, *, n_jobs=1, callback=None, verbose=0, checkpoint=Non
     with ThreadPoolExecutor(n_jobs) as pool, progress(plan, verbose) as show, patience() as stopped:
         every = pool.map if by_chain and n_jobs > 1 else map
         chains = list(
-            every(
-                lambda number: Chain(number, data, hyper, plan, None if by_chain else pool, n_blocks), range(plan.n_chains)
-            )
+            every(lambda number: Chain(number, data, hyper, plan, None if by_chain else pool, n_blocks), range(plan.n_chains))
         )
         first, saved = 0, time.monotonic()
         print_ = fingerprint(data, hyper, plan) if checkpoint is not None else ""
@@ -141,11 +140,11 @@ def run(data, hyper, plan, *, n_jobs=1, callback=None, verbose=0, checkpoint=Non
             show(report)
             if callback is not None and callback(report):
                 break
-            if checkpoint is not None and (t == plan.n_iter or time.monotonic() - saved > CHECKPOINT_SECONDS):
-                save(checkpoint, print_, chains, t)
+            if checkpoint is not None and time.monotonic() - saved > CHECKPOINT_SECONDS:
+                save(checkpoint, print_, plan.seed, chains, t)
                 saved = time.monotonic()
-        if checkpoint is not None and t < plan.n_iter:
-            save(checkpoint, print_, chains, t)
+        if checkpoint is not None and t > first:
+            save(checkpoint, print_, plan.seed, chains, t)
     if t == 0:
         raise KeyboardInterrupt
     for chain in chains:
@@ -229,9 +228,14 @@ def fingerprint(data, hyper, plan):
     return digest.hexdigest()
 
 
-def save(path, print_, chains, t):
+def seed_of(path):
+    """The seed of the run that the checkpoint at `path` belongs to; None if there is no checkpoint."""
+    return storage.read_header(path, "checkpoint")["seed"] if os.path.exists(path) else None
+
+
+def save(path, print_, seed, chains, t):
     arrays = {f"{c}/{name}": value for c, chain in enumerate(chains) for name, value in chain.arrays().items()}
-    storage.write(path, "checkpoint", {"fingerprint": print_, "sweep": t}, arrays)
+    storage.write(path, "checkpoint", {"fingerprint": print_, "seed": seed, "sweep": t}, arrays)
 
 
 def resume(path, print_, chains):

@@ -42,26 +42,40 @@ def write(path, kind, header, arrays):
 
 def read(path, kind):
     """(header, arrays) of a file of this kind, or FileFormatError in one sentence."""
+    return _read(path, kind, with_arrays=True)
+
+
+def read_header(path, kind):
+    """The header alone."""
+    return _read(path, kind, with_arrays=False)[0]
+
+
+def _read(path, kind, with_arrays):
     path = os.fspath(path)
-    try:
-        with zipfile.ZipFile(path) as archive:
-            header = json.loads(archive.read(HEADER))
-            if not isinstance(header, dict) or header.get("format") != "bayescase":
-                raise FileFormatError(f"{path!r} is not a bayescase file.")
-            if not isinstance(header.get("version"), int) or header["version"] > VERSION:
-                raise FileFormatError(
-                    f"{path!r} was written by a newer bayescase (file version {header.get('version')}, this one reads up to "
-                    f"{VERSION}); upgrade bayescase to read it."
-                )
-            if header.get("kind") != kind:
-                raise FileFormatError(f"{path!r} holds a {header.get('kind')}, not a {kind}.")
-            arrays = {}
-            for name in archive.namelist():
-                if name.endswith(".npy"):
-                    entry = io.BytesIO(archive.read(name))  # checks the CRC
-                    arrays[name.removesuffix(".npy")] = np.lib.format.read_array(entry, allow_pickle=False)
-    except FileFormatError:
-        raise
-    except (zipfile.BadZipFile, KeyError, ValueError, EOFError, NotImplementedError, RuntimeError) as error:
-        raise FileFormatError(f"{path!r} is not a whole bayescase file ({error}).") from error
+    with open(path, "rb") as file:
+        try:
+            with zipfile.ZipFile(file) as archive:
+                header = check_header(path, json.loads(archive.read(HEADER)), kind)
+                arrays = {}
+                for name in archive.namelist() if with_arrays else ():
+                    if name.endswith(".npy"):
+                        entry = io.BytesIO(archive.read(name))  # checks the CRC
+                        arrays[name.removesuffix(".npy")] = np.lib.format.read_array(entry, allow_pickle=False)
+        except FileFormatError:
+            raise
+        except Exception as error:  # zipfile, zlib, json and NumPy have many ways to say that bytes are damaged
+            raise FileFormatError(f"{path!r} is not a whole bayescase file ({error}).") from error
     return header, arrays
+
+
+def check_header(path, header, kind):
+    if not isinstance(header, dict) or header.get("format") != "bayescase":
+        raise FileFormatError(f"{path!r} is not a bayescase file.")
+    if not isinstance(header.get("version"), int) or header["version"] > VERSION:
+        raise FileFormatError(
+            f"{path!r} was written by a newer bayescase (file version {header.get('version')}, this one reads up to "
+            f"{VERSION}); upgrade bayescase to read it."
+        )
+    if header.get("kind") != kind:
+        raise FileFormatError(f"{path!r} holds a {header.get('kind')}, not a {kind}.")
+    return header

@@ -6,6 +6,7 @@ features or their own scratch; integer statistics are added up. So the split int
 Tables have a row 0 for missing cells: value v is at v + 1. A missing cell adds nothing to a sum and never moves.
 """
 
+import itertools
 from math import exp, log
 from typing import NamedTuple
 
@@ -15,7 +16,7 @@ from numba import njit
 from .. import model
 from ..state import chunks
 from .lanes import WIDTH, add, add_to, load, zeros
-from .rng import categorical, derive, log_gamma, stream, uniform
+from .rng import categorical, derive, log_gamma, uniform
 
 ROWS, TILE = 32, 32  # rows whose sums are made together; features whose tables stay in the first-level cache meanwhile
 CACHED_RISES = 1 << 22  # entries of log Γ kept in tables
@@ -121,10 +122,10 @@ def make_scratch(data, S, z_type):
 def make_rises(data, hyper):
     lam, c = hyper.lam, hyper.c
     n_values = np.diff(data.offset)
-    copied = np.add.reduceat(data.k_val, data.k_ptr[:-1])
-    owner = np.repeat(np.arange(len(n_values)), n_values)
-    k, sum0 = lam * (1.0 + c * data.k_val), lam * n_values
-    sum1 = sum0[owner] + lam * c * copied
+    k, sum0 = model.g(lam, c, 1.0, data.k_val), lam * n_values
+    sum1 = np.repeat(sum0, n_values) + np.bincount(
+        np.repeat(np.arange(data.offset[-1]), np.diff(data.k_ptr)), weights=k - lam, minlength=data.offset[-1]
+    )
     const, ids = np.unique(np.concatenate([[lam], k, sum0, sum1]), return_inverse=True)
     ids = np.split(ids, np.cumsum([1, len(k), len(sum0)]))
     width = min(len(data.x) + 1, CACHED_RISES // len(const))
@@ -577,7 +578,7 @@ def overlap(x, z, mean, n, used):
 
 @compiled
 def add_memberships(x, z, alpha, beta, to, mean, weight, n, used):
-    """mean[i] += weight (E[π_i | z] − mean[i]), label s of this draw counted as to[s]; E[π_is | z] = (α β_s + n_is) / (α + n_i)."""
+    """mean[i] += weight (E[π_i | z] − mean[i]), with E[π_is | z] = (α β_s + n_is) / (α + n_i); label s counts as to[s]."""
     S, P = len(n), x.shape[1]
     n[:] = 0
     for i in range(x.shape[0]):
@@ -701,7 +702,7 @@ class Work:
 def split(n, n_blocks):
     """At most n_blocks ranges that cover 0 .. n - 1."""
     edges = np.linspace(0, n, min(n_blocks, max(n, 1)) + 1).astype(int)
-    return [(int(lo), int(hi)) for lo, hi in zip(edges[:-1], edges[1:], strict=True)]
+    return [(int(lo), int(hi)) for lo, hi in itertools.pairwise(edges)]
 
 
 def update_p_omega(data, hyper, state, work, key, blocked):
@@ -736,11 +737,10 @@ def sweep_rows(data, hyper, state, work, key, heat=1.0, cells=True):
         ),
     )
     a = hyper.alpha * hyper.beta
+    cells = cells and hyper.alpha > 0.0  # at α = 0 a case has one label, and moves as a whole
     work.each(
         work.rows,
-        lambda scratch, lo, hi: update_z(
-            data.x, state.z, work.tables, a, work.rises.rows, cells, row_key, scratch, lo, hi
-        ),
+        lambda scratch, lo, hi: update_z(data.x, state.z, work.tables, a, work.rises.rows, cells, row_key, scratch, lo, hi),
     )
     info = np.zeros(3, dtype=np.int64)
     state.n_rows[:] = 0

@@ -41,15 +41,20 @@ class Fold(NamedTuple):
 
 def make_fold(data, hyper, phi):
     """phi is (ΣV, S)."""
-    V, S = phi.shape
+    S = phi.shape[1]
     P = len(data.offset) - 1
     tables = make_tables(data, S)
     log_phi = np.log(np.maximum(phi.astype(float), 1e-300))
-    for v in range(V):
-        fill_row(tables, hyper, log_phi, v, v + 1, lanes_for(S))
+    fill_rows(tables, hyper, log_phi, lanes_for(S))
     rows_rise, _ = row_rises(hyper, np.zeros(0, dtype=int), P)
     z = np.zeros((ROWS, P), dtype=np.int64)
     return Fold(tables, np.append(0.0, log_phi.max(axis=1)), hyper, rows_rise, make_scratch(data, S, z.dtype), z)
+
+
+@compiled
+def fill_rows(tables, hyper, log_phi, lanes):
+    for v in range(len(log_phi)):
+        fill_row(tables, hyper, log_phi, v, v + 1, lanes)
 
 
 @compiled
@@ -132,7 +137,7 @@ def log_probability(x, fold, seed, out):
     Exact at α = 0: log Σ_s β_s Π_j φ_s(x_ij).
     """
     S, P = len(fold.hyper.beta), x.shape[1]
-    phi, n, used = fold.tables.phi, fold.scratch.n, fold.scratch.used
+    phi, n = fold.tables.phi, fold.scratch.n
     alpha, beta = fold.hyper.alpha, fold.hyper.beta
     lanes = len(fold.scratch.sums) // ROWS
     a = alpha * beta

@@ -1,0 +1,76 @@
+"""Data and fitted models that many tests share."""
+
+import hypothesis
+import numpy as np
+import pytest
+
+hypothesis.settings.register_profile("fixed", derandomize=True, database=None, deadline=None, max_examples=200)
+hypothesis.settings.load_profile("fixed")
+
+
+@pytest.fixture(scope="session")
+def planted():
+    """planted(N, P, V, S, seed) → (cases, true labels): every case copies most values of its cluster's prototype."""
+
+    def make(N=60, P=6, V=4, S=3, seed=0, noise=0.2):
+        rng = np.random.default_rng(seed)
+        prototypes = rng.integers(V, size=(S, P))
+        labels = rng.integers(S, size=N)
+        x = np.where(rng.random((N, P)) < noise, rng.integers(V, size=(N, P)), prototypes[labels])
+        return x, labels
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def mixed(planted):
+    """A table with every kind of column: words, integers, booleans, numbers, and missing cells."""
+    x, labels = planted(N=50, P=5, V=3, S=3, seed=1)
+    colour = np.array(["red", "green", "blue"], dtype=object)[x[:, 0]]
+    colour[[3, 17]] = None
+    size = x[:, 3] + np.linspace(0, 0.5, len(x))
+    size[5] = np.nan
+    return {
+        "colour": colour,
+        "legs": x[:, 1] * 2,
+        "tame": x[:, 2] > 0,
+        "size": size,
+        "home": np.array(["sea", "land", "air"])[x[:, 4]],
+    }, labels
+
+
+@pytest.fixture(scope="session", params=["rows", "collapsed"])
+def sampler(request):
+    return request.param
+
+
+@pytest.fixture(scope="session")
+def fitted(sampler, mixed):
+    """A model of the mixed table with all its draws, for each sampler. Tests must not change it."""
+    from bayescase import BayesianCaseModel
+
+    model = BayesianCaseModel(3, alpha=0.5, sampler=sampler, n_iter=120, n_chains=3, keep_draws=True, random_state=0)
+    return model.fit(mixed[0])
+
+
+@pytest.fixture(scope="session")
+def same():
+    """same(a, b): every learned attribute of two models is equal, bit for bit."""
+
+    def learned(model):
+        return {name: value for name, value in vars(model).items() if name.endswith("_") and not name.startswith("_")}
+
+    def equal(a, b):
+        if isinstance(a, (list, tuple)):
+            return len(a) == len(b) and all(equal(x, y) for x, y in zip(a, b, strict=True))
+        if isinstance(a, np.ndarray):
+            return a.dtype == b.dtype and np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
+        return a == b
+
+    def compare(first, second, but=()):
+        a, b = learned(first), learned(second)
+        assert a.keys() == b.keys()
+        different = [name for name in a if name not in but and not equal(a[name], b[name])]
+        assert not different, f"these differ: {different}"
+
+    return compare

@@ -1,0 +1,103 @@
+"""Broken samplers. Each is the package itself with a line or two changed; a test that does not reject it is worth nothing."""
+
+import atexit
+import importlib
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import bayescase
+
+RNG, CPU, MODEL = "kernels/rng.py", "kernels/cpu.py", "model.py"
+
+EARLY_PHI = """    update_p_omega(data, hyper, state, work, key, blocked=True)
+    a = hyper.alpha * hyper.beta
+"""
+STALE = """    fresh = state.n_sv.copy()
+    n_sv = getattr(work, "stale", fresh)
+    work.stale = fresh
+    n_sj = np.add.reduceat(n_sv, starts)
+"""
+
+# name: [(file, what stands there, what is put there)]; every text must occur exactly `times` times
+MUTANTS = {
+    "p_k twice": [
+        (RNG, "            r -= w[k]\n", "            r -= 2.0 * w[k]\n", 1),
+        (
+            CPU,
+            "                    r -= row_weight(0.0, n[s], phi[s, v])",
+            "                    r -= 2.0 * row_weight(0.0, n[s], phi[s, v])",
+            1,
+        ),
+    ],
+    "alpha/S twice": [
+        (CPU, "    a = hyper.alpha * hyper.beta\n", "    a = hyper.alpha * hyper.beta / len(hyper.beta)\n", 1),
+        (
+            CPU,
+            "smooth += row_weight(hyper.alpha * hyper.beta[s], 0.0, phi)",
+            "smooth += row_weight(hyper.alpha * hyper.beta[s] / S, 0.0, phi)",
+            1,
+        ),
+        (CPU, "prior = hyper.alpha * hyper.beta[s]", "prior = hyper.alpha * hyper.beta[s] / S", 1),
+    ],
+    "cell in its own counts": [
+        (
+            CPU,
+            "z_weight(prior, n[s], g_sv[v, s], n_sv[v, s],",
+            "z_weight(prior, n[s] + (s == a), g_sv[v, s], n_sv[v, s] + (s == a),",
+            1,
+        ),
+        (CPU, "n[used[0]] - 1.0, a[used[0]], u)", "n[used[0]], a[used[0]], u)", 1),
+        (CPU, "total += row_weight(0.0, n[used[t]], phi", "total += row_weight(0.0, n[used[t]] + (used[t] == own), phi", 1),
+        (CPU, "row_weight(a[own], n[own], phi[own, v])", "row_weight(a[own], n[own] + 1.0, phi[own, v])", 1),
+    ],
+    "1 - q misprinted": [
+        (MODEL, "return log(q) - log1p(-q) + e", "return log(q) + e", 1),
+        (MODEL, "return e + log(q + (1.0 - q) * exp(-e))", "return e + log(q + exp(-e))", 1),
+        (MODEL, "return log(q * exp(e) + 1.0 - q)", "return log(q * exp(e) + 1.0)", 1),
+    ],
+    "g without c": [(MODEL, "return lam * (1.0 + c * omega * k)", "return lam * (1.0 + omega * k)", 1)],
+    "phi before p and omega": [
+        (CPU, "    a = hyper.alpha * hyper.beta\n", EARLY_PHI, 1),
+        (CPU, "    return update_p_omega(data, hyper, state, work, key, blocked=True), info", "    return 0.0, info", 1),
+    ],
+    "stale evidence": [
+        (CPU, "    n_sj = np.add.reduceat(state.n_sv, starts)\n", STALE, 1),
+        (
+            CPU,
+            "data, work.rises, state.n_sv, n_sj, hyper.q, state.omega, blocked",
+            "data, work.rises, n_sv, n_sj, hyper.q, state.omega, blocked",
+            1,
+        ),
+    ],
+}
+ROWS_ONLY = {"phi before p and omega"}  # the collapsed sampler has no φ
+
+_loaded = {}
+
+
+def kernels(name=None):
+    """The module `kernels.cpu` of the package, or of a mutant of it."""
+    if name is None:
+        return importlib.import_module("bayescase.kernels.cpu")
+    if name not in _loaded:
+        package = "mutant_" + "".join(ch if ch.isalnum() else "_" for ch in name)
+        folder = Path(tempfile.mkdtemp(prefix="bayescase-mutant-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        source = Path(bayescase.__file__).parent
+        shutil.copytree(source, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
+        for file, old, new, times in MUTANTS[name]:
+            path = folder / package / file
+            text = path.read_text(encoding="utf-8")
+            assert text.count(old) == times, f"{file} has changed: the mutant {name!r} finds {old!r} {text.count(old)} times"
+            path.write_text(text.replace(old, new), encoding="utf-8")
+        sys.path.insert(0, str(folder))
+        try:
+            module = importlib.import_module(f"{package}.kernels.cpu")
+        finally:
+            sys.path.remove(str(folder))
+        for shared in ("Rises", "Tables", "Scratch"):  # numba takes tuples of equal names for one type, then finds they are not
+            setattr(module, shared, getattr(kernels(), shared))
+        _loaded[name] = module
+    return _loaded[name]

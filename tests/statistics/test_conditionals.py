@@ -1,0 +1,174 @@
+"""Level 1: every conditional equals the normalised exp(log joint) over its values. No randomness."""
+
+import numpy as np
+import pytest
+from scipy.special import expit, gammaln, logsumexp
+
+from bayescase import model
+from bayescase.state import new_state
+
+from .mutants import kernels
+from .problems import random_problem
+
+CLOSE = {"rtol": 1e-10, "atol": 1e-12}
+
+
+def state_of(rng, data, hyper):
+    (N, P), S = data.x.shape, len(hyper.beta)
+    z = rng.integers(S, size=(N, P))
+    p = rng.integers(len(data.candidates), size=S)
+    return z, p, rng.random((S, P)) < 0.5
+
+
+def problems():
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        data, hyper = random_problem(rng, S=2 + seed % 3, kernel=seed % 2 == 1)
+        yield rng, data, hyper
+
+
+def normalised(log_weights):
+    return np.exp(log_weights - logsumexp(log_weights))
+
+
+def check_z(cpu):
+    """4.2: one cell, φ and π integrated out."""
+    for rng, data, hyper in problems():
+        z, p, omega = state_of(rng, data, hyper)
+        g_sv = model.g_table(data, hyper, p, omega)
+        for i, j in np.argwhere(data.x >= 0)[:8]:
+            truth = np.empty(len(p))
+            for s in range(len(p)):
+                z[i, j] = s
+                truth[s] = model.log_joint(data, hyper, z, p, omega)
+            n_sv, n_is = model.count(data, z, len(p))
+            v, a = data.x[i, j], z[i, j]
+            n_sv[v, a] -= 1
+            n_is[i, a] -= 1
+            span = slice(data.offset[j], data.offset[j + 1])
+            w = [
+                cpu.z_weight(
+                    hyper.alpha * hyper.beta[s], n_is[i, s], g_sv[v, s], n_sv[v, s], g_sv[span, s].sum(), n_sv[span, s].sum()
+                )
+                for s in range(len(p))
+            ]
+            np.testing.assert_allclose(np.array(w) / np.sum(w), normalised(truth), **CLOSE)
+
+
+def evidence_of(cpu, data, hyper, z, omega, blocked):
+    state = new_state(data, z, len(hyper.beta))
+    state.omega[:] = omega
+    work = cpu.Work(data, hyper, z.dtype)
+    n_sj = np.add.reduceat(state.n_sv, data.offset[:-1])
+    cpu.update_evidence(
+        data, work.rises, state.n_sv, n_sj, hyper.q, state.omega, blocked, work.tables, work.scratch[0], 0, data.x.shape[1]
+    )
+    return work
+
+
+def check_omega(cpu):
+    """4.3: ω_sj given p, through the evidence table."""
+    for rng, data, hyper in problems():
+        z, p, omega = state_of(rng, data, hyper)
+        evidence = evidence_of(cpu, data, hyper, z, omega, True).tables.evidence
+        for s in range(len(p)):
+            for j in range(data.x.shape[1]):
+                truth = np.empty(2)
+                for on in (0, 1):
+                    omega[s, j] = on
+                    truth[on] = model.log_joint(data, hyper, z, p, omega)
+                u = data.candidates[p[s], j]
+                e = evidence[u, s] if u >= 0 else 0.0
+                np.testing.assert_allclose(expit(cpu.omega_logit(hyper.q[s, j], e)), normalised(truth)[1], **CLOSE)
+
+
+def check_p(cpu, blocked):
+    """4.3: p_s given ω, or with ω_s summed out; the float32 table the kernel adds up must agree with it, too."""
+    for rng, data, hyper in problems():
+        P, S, M = data.x.shape[1], len(hyper.beta), len(data.candidates)
+        z, p, omega = state_of(rng, data, hyper)
+        work = evidence_of(cpu, data, hyper, z, omega, blocked)
+        evidence, lanes = work.tables.evidence, cpu.lanes_for(S)
+        patterns = np.array(np.meshgrid(*[[False, True]] * P, indexing="ij")).reshape(P, -1).T
+        for s in range(S):
+            truth, ours, table = np.empty(M), np.zeros(M), np.zeros(M)
+            for m in range(M):
+                p[s] = m
+                if blocked:
+                    values = []
+                    for omega[s] in patterns:
+                        values.append(model.log_joint(data, hyper, z, p, omega))
+                    truth[m] = logsumexp(values)
+                else:
+                    truth[m] = model.log_joint(data, hyper, z, p, omega)
+                for j in range(P):
+                    u = data.candidates[m, j]
+                    e = evidence[u, s] if u >= 0 else 0.0
+                    ours[m] += cpu.log_copy(hyper.q[s, j], e) if blocked else omega[s, j] * e
+                    table[m] += work.tables.copies[(u + 1) * lanes + s] + (work.tables.copies_max[j, s] if u >= 0 else 0.0)
+                ours[m] += data.log_weight[m, s]
+                table[m] += data.log_weight[m, s]
+            np.testing.assert_allclose(normalised(ours), normalised(truth), **CLOSE)
+            np.testing.assert_allclose(normalised(table), normalised(truth), rtol=1e-5, atol=1e-7)
+
+
+def check_rows(cpu):
+    """4.4: given φ, one cell; and a whole group moved to a label that the row does not use."""
+    for rng, data, hyper in problems():
+        S = len(hyper.beta)
+        a = hyper.alpha * hyper.beta
+        phi = rng.dirichlet(np.ones(S), size=int(data.offset[-1]))  # any positive numbers will do
+        z = rng.integers(S, size=data.x.shape)
+
+        def log_row(i, labels):
+            seen = data.x[i] >= 0
+            n = np.bincount(labels[seen], minlength=S)
+            return (gammaln(a + n) - gammaln(a)).sum() + np.log(phi[data.x[i][seen], labels[seen]]).sum()
+
+        rise = cpu.row_rises(hyper, np.zeros(0, dtype=int), data.x.shape[1])[0]
+        for i, j in np.argwhere(data.x >= 0)[:8]:
+            truth = np.array([log_row(i, np.where(np.arange(len(z[i])) == j, s, z[i])) for s in range(S)])
+            others = (data.x[i] >= 0) & (np.arange(len(z[i])) != j)
+            n = np.bincount(z[i][others], minlength=S)
+            w = np.array([cpu.row_weight(a[s], n[s], phi[data.x[i, j], s]) for s in range(S)])
+            np.testing.assert_allclose(w / w.sum(), normalised(truth), **CLOSE)
+            group = (z[i] == z[i, j]) & (data.x[i] >= 0)
+            free = [s for s in range(S) if s == z[i, j] or s not in z[i][data.x[i] >= 0]]
+            truth = np.array([log_row(i, np.where(group, s, z[i])) for s in free])
+            w = np.array([np.log(phi[data.x[i][group], s]).sum() + rise[s, group.sum()] for s in free])
+            np.testing.assert_allclose(normalised(w), normalised(truth), **CLOSE)
+
+
+CHECKS = {
+    "z": check_z,
+    "omega": check_omega,
+    "p given omega": lambda cpu: check_p(cpu, False),
+    "p, omega summed out": lambda cpu: check_p(cpu, True),
+    "rows": check_rows,
+}
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_conditional(name):
+    CHECKS[name](kernels())
+
+
+@pytest.mark.parametrize(
+    ("mutant", "name"),
+    [
+        ("1 - q misprinted", "omega"),
+        ("1 - q misprinted", "p, omega summed out"),
+        ("g without c", "omega"),
+        ("g without c", "p given omega"),
+    ],
+)
+def test_mutant_is_rejected(mutant, name):
+    with pytest.raises(AssertionError, match="Not equal to tolerance"):
+        CHECKS[name](kernels(mutant))
+
+
+def test_leaf_at_extremes():
+    """No overflow where evidence is overwhelming: log(q e^E + 1 − q) → E + log q, and log(1 − q)."""
+    assert model.log_copy(0.3, 5000.0) == pytest.approx(5000.0 + np.log(0.3))
+    assert model.log_copy(0.3, -5000.0) == pytest.approx(np.log(0.7))
+    assert model.log_copy(0.3, 0.0) == pytest.approx(0.0, abs=1e-15)

@@ -1,0 +1,95 @@
+"""Level 2: the random numbers and the draws built on them."""
+
+import numpy as np
+import pytest
+from numba import njit
+from scipy import stats
+
+from bayescase.kernels import rng
+
+from .judge import REJECT_BELOW, pearson
+from .mutants import kernels
+
+N = 1_000_000
+
+
+def draw_many(categorical, uniform):
+    @njit
+    def run(w, n, key):
+        counts = np.zeros(len(w), dtype=np.int64)
+        for i in range(n):
+            counts[categorical(w, len(w), uniform(key, i))] += 1
+        return counts
+
+    return run
+
+
+def weights(K):
+    random = np.random.default_rng(K)
+    even, zeros, extreme = np.ones(K), random.random(K), 10.0 ** -np.arange(K)
+    zeros[random.permutation(K)[: K // 2]] = 0.0
+    return [even, zeros, extreme, extreme[::-1].copy(), 1e-300 * random.random(K), 1e300 * random.random(K) / K]
+
+
+def check_categorical(module):
+    run = draw_many(module.categorical, module.uniform)
+    worst = 1.0
+    for K in range(2, 11):
+        for k, w in enumerate(weights(K)):
+            counts = run(w, N, np.uint64(1000 * K + k))
+            assert counts[w == 0].sum() == 0
+            positive = w > 0
+            if positive.sum() > 1:
+                worst = min(worst, pearson(counts[positive], N * w[positive] / w.sum()))
+    return worst
+
+
+def test_categorical():
+    assert check_categorical(kernels()) > REJECT_BELOW / 54
+
+
+def test_categorical_mutant_is_rejected():
+    assert check_categorical(kernels("p_k twice")) < 1e-12
+
+
+def test_uniform():
+    @njit
+    def fill(key, n):
+        out = np.empty(n)
+        for i in range(n):
+            out[i] = rng.uniform(key, i)
+        return out
+
+    u = fill(np.uint64(7), N)
+    assert u.min() >= 0.0
+    assert u.max() < 1.0
+    assert stats.kstest(u, "uniform").pvalue > REJECT_BELOW
+    joint = np.histogram2d(u[:-1], u[1:], bins=20, range=[[0, 1], [0, 1]])[0].ravel()
+    assert pearson(joint, np.full(400, (N - 1) / 400)) > REJECT_BELOW
+
+
+def test_streams_do_not_resemble_each_other():
+    """First numbers of neighbouring keys, and of the sub-streams of neighbouring sweeps and rows."""
+    u = np.array([rng.uniform(rng.stream(3, 0, 1, sweep), row) for sweep in range(100) for row in range(100)])
+    assert stats.kstest(u, "uniform").pvalue > REJECT_BELOW
+    assert abs(np.corrcoef(u[:-1], u[1:])[0, 1]) < 4 / np.sqrt(len(u))
+    grid = u.reshape(100, 100)
+    assert abs(np.corrcoef(grid[:-1].ravel(), grid[1:].ravel())[0, 1]) < 4 / np.sqrt(len(u))
+    assert len(np.unique(u)) == len(u)
+
+
+@pytest.mark.parametrize("shape", [0.01, 0.3, 1.0, 1.7, 50.0, 1e5])
+def test_log_gamma(shape):
+    @njit
+    def fill(shape, key, n):
+        out = np.empty(n)
+        for i in range(n):
+            out[i] = rng.log_gamma(shape, rng.derive(key, i))
+        return out
+
+    x = fill(shape, np.uint64(11), 200_000)
+    assert np.isfinite(x).all()
+    if shape >= 0.3:
+        assert stats.kstest(np.exp(x), stats.gamma(shape).cdf).pvalue > REJECT_BELOW
+    else:  # exp underflows: log Γ(a) = log Γ(a + 1) + log(U) / a, whose left tail is exponential with rate a
+        assert stats.kstest(x, stats.loggamma(shape).cdf).pvalue > REJECT_BELOW

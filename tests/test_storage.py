@@ -1,0 +1,359 @@
+"""Files: what was saved comes back, and nothing else is taken for it."""
+
+import io
+import json
+import os
+import pickle
+import stat
+import zipfile
+
+import numpy as np
+import pytest
+
+from bayescase import BayesianCaseModel, FileFormatError, storage
+
+
+@pytest.fixture(scope="module")
+def small(mixed, tmp_path_factory):
+    """A fitted model and the bytes of its file."""
+    table = {name: column[:12] for name, column in mixed[0].items()}
+    model = BayesianCaseModel(2, n_iter=6, n_chains=2, keep_draws=True, random_state=0, q=[0.5, 0.6, 0.7, 0.8, 0.9]).fit(table)
+    path = tmp_path_factory.mktemp("small") / "model"
+    model.save(path)
+    return model, path.read_bytes(), table
+
+
+# --- round trip -------------------------------------------------------------------------------------------------------
+
+
+def test_a_model_comes_back_whole(fitted, mixed, same, tmp_path):
+    path = tmp_path / "model.bayescase"
+    fitted.save(path)
+    for again in (BayesianCaseModel.load(path), BayesianCaseModel.load(str(path))):
+        same(fitted, again)
+        assert again.get_params() == fitted.get_params()
+        for method in ("transform", "predict", "score_samples"):
+            assert np.array_equal(getattr(fitted, method)(mixed[0]), getattr(again, method)(mixed[0]))
+        assert np.array_equal(fitted.sample(30)[0], again.sample(30)[0])
+        same(fitted, again.fit(mixed[0]))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~umask()
+    fitted.save(path)
+    assert os.listdir(tmp_path) == ["model.bayescase"]
+
+
+def umask():
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"q": (0.5, 0.6, 0.7)},
+        {"q": np.array([0.5, 0.6, 0.7])},
+        {"init": [np.int64(i % 2) for i in range(10)]},
+        {"init": tuple(i % 2 for i in range(10))},
+        {"alpha": np.float32(0.5), "n_iter": np.int64(7)},
+        {"candidates": np.tile([[0, 1, 2]], (4, 1)), "candidate_weights": [0, 1, 1, 1]},
+        {"random_state": np.random.RandomState(0)},
+        {"callback": print, "checkpoint": "run"},
+    ],
+    ids=str,
+)
+def test_models_with_all_kinds_of_parameters(params, same, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    x = np.random.default_rng(0).integers(3, size=(10, 3))
+    model = BayesianCaseModel(2, **{"n_iter": 6, "n_chains": 1, "random_state": 0} | params).fit(x)
+    model.save("model")
+    again = BayesianCaseModel.load("model")
+    same(model, again)
+    assert np.array_equal(model.transform(x), again.transform(x))
+    for name, value in params.items():
+        if name in ("q", "init"):
+            assert np.array_equal(getattr(again, name), value)
+            same(model, again.fit(x))
+
+
+def test_the_file_holds_no_pickle(small):
+    with zipfile.ZipFile(io.BytesIO(small[1])) as archive:
+        assert archive.testzip() is None
+        header = json.loads(archive.read("bayescase.json"))
+        assert (header["format"], header["version"], header["kind"]) == ("bayescase", 1, "model")
+        for name in archive.namelist():
+            if name != "bayescase.json":
+                np.lib.format.read_array(io.BytesIO(archive.read(name)), allow_pickle=False)
+
+
+# --- damage -----------------------------------------------------------------------------------------------------------
+
+
+def load(raw, tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(raw)
+    return BayesianCaseModel.load(path)
+
+
+def refused(raw, tmp_path, message="is not a"):
+    with pytest.raises(FileFormatError, match=message) as raised:
+        load(raw, tmp_path)
+    assert "file" in str(raised.value)
+
+
+def test_truncated_files(small, tmp_path):
+    raw = small[1]
+    for n in {*range(0, len(raw), 97), 1, 3, 4, 21, 22, 23, len(raw) - 1, len(raw) - 22}:
+        refused(raw[:n], tmp_path, "is not a whole bayescase file")
+
+
+def test_flipped_bits(small, same, tmp_path):
+    """A file with a wrong bit is refused, or, where the bit says nothing (a date, say), read as it was."""
+    model, raw, table = small
+    chance = np.random.default_rng(0)
+    expected, n_refused = model.transform(table), 0
+    for at in chance.choice(len(raw), size=400, replace=False):
+        bad = bytearray(raw)
+        bad[at] ^= 1 << chance.integers(8)
+        try:
+            again = load(bad, tmp_path)
+        except FileFormatError:
+            n_refused += 1
+        else:
+            same(model, again)
+            assert np.array_equal(again.transform(table), expected)
+    assert n_refused > 200
+
+
+@pytest.mark.parametrize("n", [0, 1, 22, 1000, 100_000])
+def test_random_bytes(n, tmp_path):
+    refused(np.random.default_rng(n).bytes(n), tmp_path, "is not a whole bayescase file")
+
+
+def test_missing_file_and_folder(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        BayesianCaseModel.load(tmp_path / "none")
+    with pytest.raises(IsADirectoryError):
+        BayesianCaseModel.load(tmp_path)
+
+
+def rewritten(raw, header=None, arrays=None, drop=()):
+    """The file with another header, or with some of its arrays changed or left out; checksums are right."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(raw)) as old, zipfile.ZipFile(out, "w") as new:
+        old_header = json.loads(old.read("bayescase.json"))
+        new.writestr("bayescase.json", header if isinstance(header, (str, bytes)) else json.dumps(old_header | (header or {})))
+        for name in old.namelist():
+            key = name.removesuffix(".npy")
+            if name == "bayescase.json" or key in drop:
+                continue
+            content = old.read(name)
+            if key in (arrays or {}):
+                array = np.lib.format.read_array(io.BytesIO(content))
+                changed = arrays[key](array) if callable(arrays[key]) else arrays[key]
+                content = changed if isinstance(changed, bytes) else npy(changed)
+            new.writestr(name, content)
+    return out.getvalue()
+
+
+def npy(array, allow_pickle=False):
+    out = io.BytesIO()
+    np.lib.format.write_array(out, np.asanyarray(array), allow_pickle=allow_pickle)
+    return out.getvalue()
+
+
+def test_rewriting_alone_does_no_harm(small, same, tmp_path):
+    same(small[0], load(rewritten(small[1]), tmp_path))
+
+
+def zipped(**files):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name.replace("__", "."), content)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        (zipped(), "not a whole bayescase file"),
+        (zipped(hello__txt="hello"), "not a whole bayescase file"),
+        (zipped(bayescase__json="{"), "not a whole bayescase file"),
+        (zipped(bayescase__json=b"\xff\xfe"), "not a whole bayescase file"),
+        (zipped(bayescase__json="[" * 100_000), "not a whole bayescase file"),
+        (zipped(bayescase__json="[]"), "is not a bayescase file"),
+        (zipped(bayescase__json="null"), "is not a bayescase file"),
+        (zipped(bayescase__json='{"format": "other"}'), "is not a bayescase file"),
+        (zipped(bayescase__json='{"format": "bayescase", "version": 1, "kind": "model"}'), "not a whole bayescase model"),
+        (zipped(bayescase__json='{"format": "bayescase", "version": 1, "kind": "song"}'), "holds a song, not a model"),
+        (zipped(bayescase__json='{"format": "bayescase", "version": 1}'), "holds a None, not a model"),
+    ],
+)
+def test_foreign_zip_files(raw, message, tmp_path):
+    refused(raw, tmp_path, message)
+
+
+@pytest.mark.parametrize("version", [2, 999])
+def test_a_file_of_the_future(small, version, tmp_path):
+    refused(rewritten(small[1], {"version": version}), tmp_path, rf"newer bayescase \(file version {version}, this one reads")
+
+
+@pytest.mark.parametrize("version", [None, "1", 1.5])
+def test_a_file_without_a_version(small, version, tmp_path):
+    refused(rewritten(small[1], {"version": version}), tmp_path, "file")
+
+
+class Bomb:
+    """Unpickling this makes a file."""
+
+    def __init__(self, path):
+        self.path = str(path)
+
+    def __reduce__(self):
+        return (os.mkdir, (self.path,))
+
+
+def test_a_pickle_inside_is_not_opened(small, tmp_path):
+    sign = tmp_path / "the bomb went off"
+    bomb = npy(np.array([Bomb(sign)], dtype=object), allow_pickle=True)
+    for name in ("data/x", "posterior/p", "trace/log_joint", "draws/z"):
+        refused(rewritten(small[1], arrays={name: bomb}), tmp_path, "not a whole bayescase")
+    refused(rewritten(small[1], header=pickle.dumps(Bomb(sign))), tmp_path)
+    refused(pickle.dumps(Bomb(sign)), tmp_path)
+    assert not sign.exists()
+    pickle.loads(pickle.dumps(Bomb(sign)))
+    assert sign.exists()  # it would have
+
+
+HEADERS = {
+    "params list": {"params": []},
+    "params unknown": {"params": {"colour": 1}},
+    "features none": {"features": None},
+    "features short": {"features": []},
+    "feature without values": {"features": [{"name": "a", "kind": "category", "values": [], "edges": []}] * 5},
+    "feature of no kind": {"features": [{"name": "a", "kind": "?", "values": ["a"], "edges": []}] * 5},
+    "columns number": {"columns": 3},
+    "columns short": {"columns": ["a"]},
+    "seed word": {"seed": "x"},
+    "seed negative": {"seed": -1},
+    "hyper missing": {"hyper": {}},
+    "hyper words": {"hyper": {"alpha": "a", "lam": "b", "c": "c"}},
+    "hyper negative": {"hyper": {"alpha": -1.0, "lam": 1.0, "c": 1.0}},
+    "own_cases": {"own_cases": False},
+}
+
+
+@pytest.mark.parametrize("header", HEADERS.values(), ids=HEADERS)
+def test_headers_that_do_not_fit(small, header, tmp_path):
+    refused(rewritten(small[1], header), tmp_path, "not a whole bayescase model")
+
+
+ARRAYS = [
+    *("data/x", "data/offset", "data/log_weight", "data/k_ptr", "data/k_idx", "data/k_val", "hyper/beta", "hyper/q"),
+    *("posterior/memberships", "posterior/values", "posterior/chance", "posterior/p", "posterior/tables"),
+    *("posterior/relabel", "posterior/overlap", "trace/log_joint", "draws/z", "draws/p", "draws/omega"),
+]
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_arrays_that_do_not_fit(small, name, tmp_path):
+    """Compiled code trusts shapes and codes: with these it would read memory that is not its own."""
+    for change in (
+        lambda a: a[..., :-1],
+        lambda a: a[:0],
+        lambda a: a.reshape(-1, *a.shape),
+        lambda a: np.full(a.shape, "word"),
+        lambda a: a.astype(complex),
+        lambda a: np.array(1.0),
+    ):
+        refused(rewritten(small[1], arrays={name: change}), tmp_path, "not a whole bayescase model")
+    if not name.startswith("draws"):
+        refused(rewritten(small[1], drop=[name]), tmp_path, "not a whole bayescase model")
+
+
+@pytest.mark.parametrize(
+    "name", ["data/x", "data/k_idx", "data/k_ptr", "posterior/p", "posterior/relabel", "draws/p", "draws/z"]
+)
+@pytest.mark.parametrize("wrong", [100, -100])
+def test_codes_out_of_range(small, name, wrong, tmp_path):
+    def change(array):
+        array = array.astype(np.int64)
+        array.flat[0] = wrong
+        return array
+
+    refused(rewritten(small[1], arrays={name: change}), tmp_path, "not a whole bayescase model")
+
+
+def test_an_array_that_claims_to_be_huge(small, tmp_path):
+    head = npy(np.zeros(3))
+    huge = head.replace(b"(3,), }" + b" " * 9, b"(3" + b"0" * 9 + b",), }")
+    assert huge != head
+    refused(rewritten(small[1], arrays={"trace/log_joint": huge}), tmp_path, "not a whole bayescase")
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
+
+
+class Power(BaseException):
+    """The power fails."""
+
+
+@pytest.mark.parametrize("where", ["json", "array", "last array", "fsync", "replace"])
+def test_a_failed_write_leaves_the_old_file(where, tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    storage.write(path, "model", {"n": 1}, {"a": np.arange(5), "b": np.arange(7)})
+    before = path.read_bytes()
+
+    def fail(*args, **kwargs):
+        raise Power
+
+    calls = []
+    real = np.lib.format.write_array
+
+    def fail_at_the_second(*args, **kwargs):
+        calls.append(args)
+        if len(calls) == 2:
+            raise Power
+        real(*args, **kwargs)
+
+    target = {
+        "json": (storage.json, "dumps", fail),
+        "array": (np.lib.format, "write_array", fail),
+        "last array": (np.lib.format, "write_array", fail_at_the_second),
+        "fsync": (os, "fsync", fail),
+        "replace": (os, "replace", fail),
+    }[where]
+    monkeypatch.setattr(*target)
+    with pytest.raises(Power):
+        storage.write(path, "model", {"n": 2}, {"a": np.arange(50), "b": np.arange(70)})
+    monkeypatch.undo()
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["file"]
+    header, arrays = storage.read(path, "model")
+    assert header["n"] == 1
+    assert arrays["b"].tolist() == list(range(7))
+
+
+def test_objects_are_not_written(tmp_path):
+    with pytest.raises(ValueError, match="pickle"):
+        storage.write(tmp_path / "file", "model", {}, {"a": np.array([object()])})
+    assert os.listdir(tmp_path) == []
+
+
+def test_arrays_of_every_shape_come_back(tmp_path):
+    arrays = {
+        "scalar": np.array(3),
+        "empty": np.zeros((0, 4), dtype=np.int16),
+        "bool": np.array([[True, False]]),
+        "fortran": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+        "strided": np.arange(20)[::3],
+        "deep/name": np.zeros((1, 2, 3), dtype=np.uint16),
+    }
+    storage.write(tmp_path / "file", "checkpoint", {"word": "é"}, arrays)
+    header, again = storage.read(tmp_path / "file", "checkpoint")
+    assert header["word"] == "é"
+    assert again.keys() == arrays.keys()
+    for name, array in arrays.items():
+        assert again[name].dtype == array.dtype
+        assert np.array_equal(again[name], array)
+        again[name][...] = 0  # a checkpoint is written to
