@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 N, P, V = 9298, 256, 7
-WARM, REPEATS, PER_REPEAT = 20, 9, 5
+WARM, REPEATS, PER_REPEAT = 20, 9, 20
 console = Console()
 
 
@@ -57,7 +57,7 @@ class Ours:
         self.hyper = make_hyper(S, data.x.shape[1], alpha=0.01, lam=1.0, c=50.0, q=0.8)
         self.state = new_state(data, init(data, S, "seeded", np.random.default_rng(seed)), S)
         self.pool = ThreadPoolExecutor(threads) if threads > 1 else None
-        self.work = cpu.Work(data, self.hyper, self.state.z.dtype, self.pool, 2 * threads if threads > 1 else 1)
+        self.work = cpu.Work(data, self.hyper, self.state.z.dtype, self.pool, threads)
         cpu.update_p_omega(data, self.hyper, self.state, self.work, stream(seed), True)
         self.sampler, self.t = sampler, 0
 

@@ -36,7 +36,7 @@ def demo(seed, jobs):
         ("Recipes", load_recipes(), {"n_clusters": 5}),
         ("Smiley faces", load_smileys(), {"n_clusters": 3, "alpha": 0.3, "q": 0.5}),
     ):
-        model = BayesianCaseModel(**settings, n_jobs=jobs, random_state=seed, verbose=int(sys.stderr.isatty()))
+        model = BayesianCaseModel(**settings, n_chains=8, n_jobs=jobs, random_state=seed, verbose=int(sys.stderr.isatty()))
         model.fit(dataset.table)
         console.print(clusters_table(title, model, dataset))
 

@@ -19,7 +19,7 @@ class Accumulator:
         (N, P), S, V = data.x.shape, len(hyper.beta), int(data.offset[-1])
         kept = len(range(plan.burn_in, plan.n_iter, plan.thin))
         self.n = 0
-        self.exchangeable = is_exchangeable(data, hyper)
+        self.exchangeable, self.gaps = is_exchangeable(data, hyper), cpu.has_gaps(data.x)
         self.memberships = np.zeros((N, S), dtype=np.float32)
         self.values = np.zeros((V, S))
         self.chance = np.zeros((S, P))
@@ -31,18 +31,16 @@ class Accumulator:
         self.z = np.zeros((rows, N, P), dtype=np.min_scalar_type(S - 1))
         self.omega = np.zeros((rows, S, P), dtype=np.bool_)
 
-    def add(self, state, work, log_joint):
-        data, hyper, scratch = self.data, self.hyper, work.scratch[0]
+    def add(self, state, chance, log_joint):
+        data, hyper = self.data, self.hyper
         S = len(state.p)
         to = np.arange(S)
         if self.n and self.exchangeable:
-            to = match(self.cpu.overlap(data.x, state.z, self.memberships, scratch.n, scratch.used))
+            to = match(self.cpu.overlap(data.x, state.z, self.gaps, self.memberships))
         weight = 1.0 / (self.n + 1)
-        self.cpu.add_memberships(
-            data.x, state.z, hyper.alpha, hyper.beta, to, self.memberships, weight, scratch.n, scratch.used
-        )
+        self.cpu.add_memberships(data.x, state.z, self.gaps, hyper.alpha, hyper.beta, to, self.memberships, weight)
         value = self.cpu.add_values(data, hyper, state.p, state.omega, state.n_sv, to, self.values, weight)
-        self.chance[to] += weight * (work.chance - self.chance[to])
+        self.chance[to] += weight * (chance - self.chance[to])
         self.p[self.n, to] = state.p
         self.log_joint[self.n] = log_joint
         for t in np.flatnonzero(self.keep_tables == self.n):

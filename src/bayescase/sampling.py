@@ -7,13 +7,14 @@ import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from . import storage
 from .posterior import Accumulator
-from .state import chunks, init, new_state
+from .state import count_observed, init, new_state, smallest_int
 
 CHECKPOINT_SECONDS = 3.0
 START, SWEEP = range(2)  # purposes of a chain's random numbers
@@ -62,7 +63,7 @@ TRACED = ("log_joint", "purity", "subspace_size", "entropy", "cells_moved", "cas
 class Chain:
     """One chain: its state, its work space and what it has accumulated."""
 
-    def __init__(self, number, data, hyper, plan, pool, n_blocks):
+    def __init__(self, number, data, hyper, plan, work):
         from .kernels import cpu
         from .kernels.rng import stream
 
@@ -71,16 +72,16 @@ class Chain:
         S = len(hyper.beta)
         rng = np.random.default_rng([plan.seed, number, START])
         self.state = new_state(data, init(data, S, plan.start, rng), S)
-        self.work = cpu.Work(data, hyper, self.state.z.dtype, pool, n_blocks)
         self.n_cells = int(self.state.n_sv.sum())
-        self.n_rows = max(1, int(sum((data.x[rows] >= 0).any(axis=1).sum() for rows in chunks(*data.x.shape))))
+        self.n_rows = max(1, int((count_observed(data.x) > 0).sum()))
         self.draws = Accumulator(data, hyper, plan)
         self.trace = np.zeros((len(TRACED), plan.n_iter))
-        cpu.update_p_omega(data, hyper, self.state, self.work, stream(plan.seed, number, START), blocked=True)
+        cpu.update_p_omega(data, hyper, self.state, work, stream(plan.seed, number, START), blocked=True)
+        self.chance = work.chance.copy()
 
-    def step(self, t):
+    def step(self, t, work):
         """Sweep number t."""
-        plan, state, work = self.plan, self.state, self.work
+        plan, state = self.plan, self.state
         key = self.stream(plan.seed, self.number, SWEEP, t)
         before = state.p.copy()
         log_joint, info = self.cpu.sweeps[plan.sampler](
@@ -96,19 +97,20 @@ class Chain:
             info[1] / self.n_rows,
             (before != state.p).mean(),
         )
+        self.chance[:] = work.chance
         if t >= plan.burn_in and (t - plan.burn_in) % plan.thin == 0:
-            self.draws.add(state, work, log_joint)
+            self.draws.add(state, self.chance, log_joint)
 
     def arrays(self):
         """All that must outlive the process, by name."""
-        state, work = self.state, self.work
-        kept = {"z": state.z, "p": state.p, "omega": state.omega, "chance": work.chance, "trace": self.trace}
+        state = self.state
+        kept = {"z": state.z, "p": state.p, "omega": state.omega, "chance": self.chance, "trace": self.trace}
         return kept | {f"draws/{name}": value for name, value in self.draws.arrays().items()}
 
     def restore(self, arrays):
         self.state = new_state(self.data, arrays["z"], len(self.hyper.beta))
         self.state.p[:], self.state.omega[:] = arrays["p"], arrays["omega"]
-        self.work.chance[:], self.trace[:] = arrays["chance"], arrays["trace"]
+        self.chance[:], self.trace[:] = arrays["chance"], arrays["trace"]
         self.draws.restore({k.removeprefix("draws/"): v for k, v in arrays.items() if k.startswith("draws/")})
 
 
@@ -122,19 +124,34 @@ def run(data, hyper, plan, *, n_jobs=1, callback=None, verbose=0, checkpoint=Non
     """Sample; returns Draws. The numbers depend on data, hyper and plan alone, not on n_jobs or on interruptions."""
     # Chains side by side if there are enough of them, else the rows of one chain after the other.
     by_chain = plan.n_chains >= n_jobs
-    n_blocks = 1 if by_chain else min(2 * n_jobs, max(1, data.x.size // BLOCK_CELLS))
+    n_blocks = 1 if by_chain else min(n_jobs, max(1, data.x.size // BLOCK_CELLS))
+    from .kernels.cpu import Work
+
     with ThreadPoolExecutor(n_jobs) as pool, progress(plan, verbose) as show, patience() as stopped:
-        every = pool.map if by_chain and n_jobs > 1 else map
-        chains = list(
-            every(lambda number: Chain(number, data, hyper, plan, None if by_chain else pool, n_blocks), range(plan.n_chains))
-        )
+        works: SimpleQueue = SimpleQueue()  # one for each chain that runs at a time
+        for _ in range(n_jobs if by_chain else 1):
+            works.put(Work(data, hyper, smallest_int(len(hyper.beta)), None if by_chain else pool, n_blocks))
+
+        def with_work(task):
+            work = works.get()
+            try:
+                return task(work)
+            finally:
+                works.put(work)
+
+        def every(task, items):
+            return list(
+                (pool.map if by_chain and n_jobs > 1 else map)(lambda item: with_work(lambda work: task(item, work)), items)
+            )
+
+        chains = every(lambda number, work: Chain(number, data, hyper, plan, work), range(plan.n_chains))
         first, saved = 0, time.monotonic()
         print_ = fingerprint(data, hyper, plan) if checkpoint is not None else ""
         if checkpoint is not None and os.path.exists(checkpoint):
             first = resume(checkpoint, print_, chains)
         t = first
         while t < plan.n_iter and not stopped():
-            list(every(lambda chain, t=t: chain.step(t), chains))
+            every(lambda chain, work, t=t: chain.step(t, work), chains)
             t += 1
             report = make_report(plan, chains, t)
             show(report)
@@ -149,7 +166,7 @@ def run(data, hyper, plan, *, n_jobs=1, callback=None, verbose=0, checkpoint=Non
         raise KeyboardInterrupt
     for chain in chains:
         if chain.draws.n == 0:  # stopped while burning in: the last state is all there is
-            chain.draws.add(chain.state, chain.work, chain.trace[0, t - 1])
+            chain.draws.add(chain.state, chain.chance, chain.trace[0, t - 1])
     if t < plan.n_iter:
         kept = chains[0].draws.n
         warnings.warn(

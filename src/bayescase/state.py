@@ -135,7 +135,12 @@ def mismatch(x, case):
     return far
 
 
-def chunks(n, width, cells=1 << 20):
-    """Slices of n rows that hold about a million cells each, so that temporaries stay small."""
+def count_observed(x):
+    """n_i: observed cells of each row."""
+    return np.concatenate([(x[rows] >= 0).sum(axis=1) for rows in chunks(*x.shape)])
+
+
+def chunks(n, width, cells=1 << 17):
+    """Slices of n rows that hold about a hundred thousand cells each, so that temporaries stay small."""
     step = max(1, cells // max(width, 1))
     return [slice(i, min(i + step, n)) for i in range(0, n, step)]

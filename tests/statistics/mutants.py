@@ -14,6 +14,7 @@ RNG, CPU, MODEL = "kernels/rng.py", "kernels/cpu.py", "model.py"
 EARLY_PHI = """    update_p_omega(data, hyper, state, work, key, blocked=True)
     a = hyper.alpha * hyper.beta
 """
+OWN_COLLAPSED = "z_weight(prior, n[s] + (s == a), g_sv[v, s], n_sv[v, s] + (s == a),"
 STALE = """    fresh = state.n_sv.copy()
     n_sv = getattr(work, "stale", fresh)
     work.stale = fresh
@@ -24,33 +25,22 @@ STALE = """    fresh = state.n_sv.copy()
 MUTANTS = {
     "p_k twice": [
         (RNG, "            r -= w[k]\n", "            r -= 2.0 * w[k]\n", 1),
-        (
-            CPU,
-            "                    r -= row_weight(0.0, n[s], phi[s, v])",
-            "                    r -= 2.0 * row_weight(0.0, n[s], phi[s, v])",
-            1,
-        ),
+        (CPU, "r -= row_weight(0.0, n[b], phi[b, v])", "r -= 2.0 * row_weight(0.0, n[b], phi[b, v])", 1),
+        (CPU, "r -= row_weight(a[s], 0.0, phi[s, v])", "r -= 2.0 * row_weight(a[s], 0.0, phi[s, v])", 1),
     ],
     "alpha/S twice": [
         (CPU, "    a = hyper.alpha * hyper.beta\n", "    a = hyper.alpha * hyper.beta / len(hyper.beta)\n", 1),
-        (
-            CPU,
-            "smooth += row_weight(hyper.alpha * hyper.beta[s], 0.0, phi)",
-            "smooth += row_weight(hyper.alpha * hyper.beta[s] / S, 0.0, phi)",
-            1,
-        ),
+        (CPU, "row_weight(hyper.alpha * hyper.beta[s], 0.0,", "row_weight(hyper.alpha * hyper.beta[s] / S, 0.0,", 1),
+        (CPU, "leave_mass(hyper.alpha * hyper.beta[s],", "leave_mass(hyper.alpha * hyper.beta[s] / S,", 1),
         (CPU, "prior = hyper.alpha * hyper.beta[s]", "prior = hyper.alpha * hyper.beta[s] / S", 1),
     ],
     "cell in its own counts": [
-        (
-            CPU,
-            "z_weight(prior, n[s], g_sv[v, s], n_sv[v, s],",
-            "z_weight(prior, n[s] + (s == a), g_sv[v, s], n_sv[v, s] + (s == a),",
-            1,
-        ),
+        (CPU, "z_weight(prior, n[s], g_sv[v, s], n_sv[v, s],", OWN_COLLAPSED, 1),
         (CPU, "n[used[0]] - 1.0, a[used[0]], u)", "n[used[0]], a[used[0]], u)", 1),
-        (CPU, "total += row_weight(0.0, n[used[t]], phi", "total += row_weight(0.0, n[used[t]] + (used[t] == own), phi", 1),
-        (CPU, "row_weight(a[own], n[own], phi[own, v])", "row_weight(a[own], n[own] + 1.0, phi[own, v])", 1),
+        (CPU, "n = len(tables.part) - 1.0", "n = len(tables.part) - 0.0", 1),
+        (CPU, "row_weight(0.0, n[used[t]], phi", "row_weight(0.0, n[used[t]] + (used[t] == own), phi", 1),
+        (CPU, "row_weight(0.0, n[b], phi[b, v])", "row_weight(0.0, n[b] + (b == own), phi[b, v])", 1),
+        (CPU, "new0 = m0 > cut[j]", "new0 = m0 + own0 > cut[j]", 2),
     ],
     "1 - q misprinted": [
         (MODEL, "return log(q) - log1p(-q) + e", "return log(q) + e", 1),

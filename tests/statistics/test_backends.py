@@ -4,9 +4,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from numba import njit
 
 from bayescase.kernels import cpu
-from bayescase.kernels.rng import stream
+from bayescase.kernels.rng import derive, stream
 from bayescase.state import init, make_data, make_hyper, new_state
 
 from .judge import REJECT_BELOW, pearson
@@ -63,32 +64,64 @@ def test_row_sums_at_the_edges_of_the_lanes(S):
         for lo in range(0, N, cpu.ROWS):
             hi = min(lo + cpu.ROWS, N)
             sums = np.full(cpu.ROWS * lanes, 99.0)
-            cpu.row_sums(values.ravel(), lanes, x, lo, hi, sums)
+            cpu.row_sums(values.ravel(), lanes, x, P, lo, hi, sums)
             expected = values.astype(float)[x[lo:hi] + 1].sum(axis=1)
             np.testing.assert_allclose(sums[: (hi - lo) * lanes].reshape(-1, lanes), expected, atol=1e-4)
 
 
-@pytest.mark.parametrize("alpha", [0.01, 50.0])
-def test_label_in_use_walk_equals_dense_weights(alpha):
-    """Cell moves: frequencies of the split walk against the dense conditional, one cell at a time, all φ equal on the rest."""
+@pytest.mark.parametrize("start", [(1, 1, 1, 1, 1, 1), (1, 1, 1, 1, 3, 3), (1, 1, 0, 1, 3, 3), (0, 1, 2, 3, 4, 0)])
+@pytest.mark.parametrize("alpha", [0.01, 0.5, 50.0])
+def test_fast_paths_of_cell_moves(alpha, start):
+    """Rows with one, two, three and five labels: a whole pass against the dense conditionals, composed exactly."""
     rng = np.random.default_rng(0)
-    S, P = 5, 6
+    S, P, gap = 5, 6, 2
     phi = np.ones((S, P + 1), dtype=np.float32)
     phi[:, 1:] = rng.dirichlet(np.ones(S), size=P).T
-    a = np.full(S, alpha / S)
-    x = np.arange(P)[None, :]
+    a = alpha * rng.dirichlet(np.ones(S) * 5)
+    x = np.arange(P)[None, :].copy()
     smooth = (a[:, None] * phi).sum(axis=0).astype(np.float32)
     smooth[0] = 0
-    start = np.array([[1, 1, 1, 1, 3, 3]])
-    n = np.array([0.0, 4, 0, 2, 0])
-    n[1] -= 1
-    expected = (a + n) * phi[:, 1]
-    expected /= expected.sum()
-    counts = np.zeros(S)
-    n_draws = 40_000
+    for gaps in (False, True):
+        x[0, gap] = -1 if gaps else gap
+        cells = [j for j in range(P) if x[0, j] >= 0]
+        leave = (smooth - a[:, None] * phi) / ((P - 1) * phi + smooth)
+        # exact distribution of the row after one pass, by composing the conditionals
+        states = {tuple(start[j] for j in cells): 1.0}
+        for c, j in enumerate(cells):
+            after = {}
+            for state, prob in states.items():
+                n = np.bincount([s for d, s in enumerate(state) if d != c], minlength=S)
+                w = (a + n) * phi[:, x[0, j] + 1]
+                for s in range(S):
+                    new = (*state[:c], s, *state[c + 1 :])
+                    after[new] = after.get(new, 0.0) + prob * w[s] / w.sum()
+            states = after
+        index = {state: k for k, state in enumerate(states)}
+        counts, n_draws = np.zeros(len(states)), 60_000
+        drawn = np.zeros((n_draws, P), dtype=int)
+        run(
+            x,
+            np.array([start]),
+            phi,
+            smooth,
+            leave.astype(np.float32),
+            a,
+            gaps,
+            n_draws,
+            drawn := np.zeros((n_draws, P), dtype=int),
+        )
+        for row in drawn:
+            counts[index[tuple(row[cells])]] += 1
+        assert pearson(counts, n_draws * np.array(list(states.values()))) > REJECT_BELOW
+
+
+@njit
+def run(x, start, phi, smooth, leave, a, gaps, n_draws, out):
+    S, P = phi.shape[0], x.shape[1]
+    n, used, u, cut, rare = np.zeros(S), np.zeros(S, np.int64), np.zeros(P, np.float32), np.zeros(P), np.zeros(P, np.bool_)
     for t in range(n_draws):
-        z, count, used, k = start.copy(), np.zeros(S), np.zeros(S, dtype=np.int64), 0
-        k = cpu.row_labels(x, z, 0, P, count, used)
-        cpu.move_cells(x, z, 0, P, phi, smooth, a, stream(t), np.zeros(P), count, used, k)
-        counts[z[0, 0]] += 1
-    assert pearson(counts, n_draws * expected) > REJECT_BELOW, (counts, n_draws * expected)
+        z = start.copy()
+        n[:] = 0
+        k = cpu.row_labels(x, z, 0, P, gaps, n, used)
+        cpu.move_cells(x, z, 0, P, phi, smooth, leave, a, derive(np.uint64(7), t), u, cut, rare, n, used, k)
+        out[t] = z[0]

@@ -78,6 +78,21 @@ def test_streams_do_not_resemble_each_other():
     assert len(np.unique(u)) == len(u)
 
 
+def test_normal():
+    @njit
+    def fill(key, n):
+        out = np.empty(n)
+        for i in range(n):
+            out[i] = rng.normal(rng.derive(key, i))
+        return out
+
+    x = fill(np.uint64(5), N)
+    assert stats.kstest(x, "norm").pvalue > REJECT_BELOW
+    tail = np.array([(np.abs(x) > t).sum() for t in (3.0, 3.5, 4.0)])
+    expected = N * 2 * stats.norm.sf([3.0, 3.5, 4.0])
+    assert (np.abs(tail - expected) < 4.5 * np.sqrt(expected)).all(), (tail, expected)
+
+
 @pytest.mark.parametrize("shape", [0.01, 0.3, 1.0, 1.7, 50.0, 1e5])
 def test_log_gamma(shape):
     @njit

@@ -14,14 +14,14 @@ import numpy as np
 from numba import njit
 
 from .. import model
-from ..state import chunks
-from .lanes import WIDTH, add, add_to, load, zeros
+from ..state import chunks, count_observed
+from .intrinsics import WIDTH, add, add_to, borrow, load, zeros
 from .rng import categorical, derive, log_gamma, uniform
 
 ROWS, TILE = 32, 32  # rows whose sums are made together; features whose tables stay in the first-level cache meanwhile
 CACHED_RISES = 1 << 22  # entries of log Γ kept in tables
 GUMBEL_MAX = 36.8  # −log(−log u) for the largest u below 1 that `uniform` returns
-FLOOR = -85.0  # exp(FLOOR) is still a normal float32
+SMALLEST = 1e-37  # of φ: still a normal float32
 PHI, ROW, PROTOTYPE, SUBSPACE = range(4)  # purposes: one stream of random numbers each
 
 compiled = njit(nogil=True, cache=True)
@@ -55,6 +55,7 @@ class Tables(NamedTuple):
     phi: np.ndarray  # (S, ΣV + 1) float32
     log_phi: np.ndarray  # ((ΣV + 1) · lanes,) float32, less its maximum over s
     smooth: np.ndarray  # (ΣV + 1,) float32, Σ_s α β_s φ_s(v)
+    leave: np.ndarray  # (S, ΣV + 1) float32, probability that a cell leaves label s if the P − 1 others have it
     evidence: np.ndarray  # (ΣV, S) E[s, u]
     copies: np.ndarray  # ((ΣV + 1) · lanes,) float32, what a candidate's value adds to its log weight, less its maximum
     copies_max: np.ndarray  # (P, S)
@@ -68,7 +69,11 @@ class Scratch(NamedTuple):
     groups: np.ndarray  # (S · lanes,) float64
     weight: np.ndarray  # (max(S, V),) float64
     log_phi: np.ndarray  # (V, S) float64
-    u: np.ndarray  # (P,)
+    phi: np.ndarray  # (V, S) float64
+    u: np.ndarray  # (P,) float32
+    cut: np.ndarray  # (P,)
+    rare: np.ndarray  # (P,) bool
+    rows: np.ndarray  # (P + 1,) rows of a table
     n: np.ndarray  # (S,) n_is of the row at hand
     used: np.ndarray  # (S,) labels in use, in order of first appearance
     to: np.ndarray  # (S,) old label to position in `used`, or to new label
@@ -91,6 +96,7 @@ def make_tables(data, S):
         phi=np.ones((S, V + 1), dtype=np.float32),
         log_phi=np.zeros(flat, dtype=np.float32),
         smooth=np.zeros(V + 1, dtype=np.float32),
+        leave=np.zeros((S, V + 1), dtype=np.float32),
         evidence=np.zeros((V, S)),
         copies=np.zeros(flat, dtype=np.float32),
         copies_max=np.zeros((P, S)),
@@ -98,24 +104,36 @@ def make_tables(data, S):
     )
 
 
+def alone(shape, dtype=np.float64):
+    """Zeros on cache lines of their own, so that threads do not wait for each other's scratch."""
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    raw = np.zeros(size + 256, dtype=np.uint8)
+    start = -raw.ctypes.data % 128
+    return raw[start : start + size].view(dtype).reshape(shape)
+
+
 def make_scratch(data, S, z_type):
     V, P = int(data.offset[-1]), len(data.offset) - 1
     widest = int(np.diff(data.offset).max())
     return Scratch(
-        sums=np.zeros(ROWS * lanes_for(S)),
-        groups=np.zeros(S * lanes_for(S)),
-        weight=np.zeros(max(S, widest)),
-        log_phi=np.zeros((widest, S)),
-        u=np.zeros(P),
-        n=np.zeros(S),
-        used=np.zeros(S, dtype=np.int64),
-        to=np.zeros(S, dtype=np.int64),
-        old=np.zeros(P, dtype=z_type),
-        delta=np.zeros((V, S), dtype=np.int32),
-        n_rows=np.zeros((S, P + 1), dtype=np.int64),
-        info=np.zeros(3, dtype=np.int64),
-        best=np.zeros(S),
-        arg=np.zeros(S, dtype=np.int64),
+        sums=alone(ROWS * lanes_for(S)),
+        groups=alone(S * lanes_for(S)),
+        weight=alone(max(S, widest)),
+        log_phi=alone((widest, S)),
+        phi=alone((widest, S)),
+        u=alone(P, dtype=np.float32),
+        cut=alone(P),
+        rare=alone(P, dtype=np.bool_),
+        rows=alone(P + 1, dtype=np.int64),
+        n=alone(S),
+        used=alone(S, dtype=np.int64),
+        to=alone(S, dtype=np.int64),
+        old=alone(P, dtype=z_type),
+        delta=alone((V, S), dtype=np.int32),
+        n_rows=alone((S, P + 1), dtype=np.int64),
+        info=alone(3, dtype=np.int64),
+        best=alone(S),
+        arg=alone(S, dtype=np.int64),
     )
 
 
@@ -129,7 +147,7 @@ def make_rises(data, hyper):
     const, ids = np.unique(np.concatenate([[lam], k, sum0, sum1]), return_inverse=True)
     ids = np.split(ids, np.cumsum([1, len(k), len(sum0)]))
     width = min(len(data.x) + 1, CACHED_RISES // len(const))
-    rows, rows_const = row_rises(hyper, (data.x >= 0).sum(axis=1), data.x.shape[1])
+    rows, rows_const = row_rises(hyper, count_observed(data.x), data.x.shape[1])
     return Rises(const, rise_table(const, width), int(ids[0][0]), *ids[1:], rows, rows_const)
 
 
@@ -195,20 +213,21 @@ def update_evidence(data, rises, n_sv, n_sj, q, omega, blocked, tables, scratch,
 
 
 @compiled
-def row_sums(table, lanes, x, lo, hi, sums):
-    """Σ_j table[x_ij] for the rows lo .. hi - 1; float32 within a tile of features, float64 across tiles."""
-    P = x.shape[1]
+def row_sums(table, lanes, x, P, lo, hi, sums):
+    """Σ_j table[x_ij] over the first P cells of the rows lo .. hi - 1.
+
+    float32 registers within a tile of features, whose tables stay in the first-level cache for all rows; float64 across tiles.
+    """
     sums[: (hi - lo) * lanes] = 0.0
     for j0 in range(0, P, TILE):
         j1 = min(j0 + TILE, P)
         for i in range(lo, hi):
-            row = x[i]
             at = (i - lo) * lanes
             s = 0
             while s + 4 * WIDTH <= lanes:
                 a, b, c, d = zeros(), zeros(), zeros(), zeros()
                 for j in range(j0, j1):
-                    v = (np.intp(row[j]) + 1) * lanes + s
+                    v = (np.intp(x[i, j]) + 1) * lanes + s
                     a, b = add(a, load(table, v)), add(b, load(table, v + WIDTH))
                     c, d = add(c, load(table, v + 2 * WIDTH)), add(d, load(table, v + 3 * WIDTH))
                 add_to(sums, at + s, a)
@@ -219,10 +238,10 @@ def row_sums(table, lanes, x, lo, hi, sums):
             while s < lanes:
                 a, b = zeros(), zeros()
                 for j in range(j0, j1 - 1, 2):
-                    a = add(a, load(table, (np.intp(row[j]) + 1) * lanes + s))
-                    b = add(b, load(table, (np.intp(row[j + 1]) + 1) * lanes + s))
+                    a = add(a, load(table, (np.intp(x[i, j]) + 1) * lanes + s))
+                    b = add(b, load(table, (np.intp(x[i, j + 1]) + 1) * lanes + s))
                 if (j1 - j0) % 2:
-                    a = add(a, load(table, (np.intp(row[j1 - 1]) + 1) * lanes + s))
+                    a = add(a, load(table, (np.intp(x[i, j1 - 1]) + 1) * lanes + s))
                 add_to(sums, at + s, add(a, b))
                 s += WIDTH
 
@@ -230,25 +249,25 @@ def row_sums(table, lanes, x, lo, hi, sums):
 @compiled
 def score_p(data, gaps, tables, key, scratch, lo, hi):
     """The best of the candidates lo .. hi - 1 for each cluster, by log weight + Gumbel noise: a draw without gathering."""
-    S = len(scratch.best)
-    P = data.candidates.shape[1]
+    S, P = len(scratch.best), data.candidates.shape[1]
     lanes = len(scratch.sums) // ROWS
-    per_cluster = data.log_weight.shape[1] > 1
-    best, arg, sums = scratch.best, scratch.arg, scratch.sums
+    candidates, copies, log_weight = borrow(data.candidates), borrow(tables.copies), borrow(data.log_weight)
+    best, arg, sums = borrow(scratch.best), borrow(scratch.arg), borrow(scratch.sums)
+    per_cluster = log_weight.shape[1] > 1
     best[:] = -np.inf
     arg[:] = -1
     for m0 in range(lo, hi, ROWS):
         m1 = min(m0 + ROWS, hi)
-        row_sums(tables.copies, lanes, data.candidates, m0, m1, sums)
+        row_sums(copies, lanes, candidates, P, m0, m1, sums)
         for m in range(m0, m1):
             at = (m - m0) * lanes
             for j in range(P if gaps else 0):
-                if data.candidates[m, j] < 0:  # cannot be copied: E = 0
+                if candidates[m, j] < 0:  # cannot be copied: E = 0
                     for s in range(S):
                         sums[at + s] -= tables.copies_max[j, s]
             row_key = derive(key, m)
             for s in range(S):
-                w = sums[at + s] + data.log_weight[m, s if per_cluster else 0]
+                w = sums[at + s] + log_weight[m, s if per_cluster else 0]
                 if w + GUMBEL_MAX > best[s]:
                     w -= log(-log(uniform(row_key, s)))
                     if w > best[s]:
@@ -279,7 +298,7 @@ def update_phi(data, hyper, p, omega, n_sv, heat, key, tables, scratch, lo, hi):
     """φ_sj ~ Dirichlet(g_sj + n_sj·) for the features lo .. hi - 1, raised to the power `heat` while burning in."""
     S = n_sv.shape[1]
     lanes = len(tables.log_phi) // (n_sv.shape[0] + 1)
-    shape, log_phi = scratch.weight, scratch.log_phi
+    shape, log_phi, phi = scratch.weight, scratch.log_phi, scratch.phi
     for j in range(lo, hi):
         v0, v1 = data.offset[j], data.offset[j + 1]
         for s in range(S):
@@ -297,50 +316,62 @@ def update_phi(data, hyper, p, omega, n_sv, heat, key, tables, scratch, lo, hi):
                 top = max(top, log_phi[v, s])
             total = 0.0
             for v in range(v1 - v0):
-                total += exp(log_phi[v, s] - top)
-            total = top + log(total)
+                phi[v, s] = exp(log_phi[v, s] - top)
+                total += phi[v, s]
+            log_total = top + log(total)
             for v in range(v1 - v0):
-                log_phi[v, s] = heat * (log_phi[v, s] - total)
+                log_phi[v, s] = heat * (log_phi[v, s] - log_total)
+                phi[v, s] = phi[v, s] / total if heat == 1.0 else exp(log_phi[v, s])
         for v in range(v1 - v0):
-            fill_row(tables, hyper, log_phi, v, v0 + v + 1, lanes)
+            fill_row(tables, hyper, log_phi, phi, v, v0 + v + 1, lanes)
 
 
 @compiled
-def fill_row(tables, hyper, log_phi, v, row, lanes):
-    """Write log_phi[v, :] to row `row` of the three tables."""
+def leave_mass(a, phi, smooth):
+    """Weight of all labels but the row's only one: Σ_t a_t φ_t without its own a φ."""
+    return max(smooth - row_weight(a, 0.0, phi), 0.0)
+
+
+@compiled
+def fill_row(tables, hyper, log_phi, phi, v, row, lanes):
+    """Write log_phi[v, :] and phi[v, :] to row `row` of the four tables."""
     S = log_phi.shape[1]
-    top = log_phi[v, :].max()
-    smooth = 0.0
+    top, smooth = -np.inf, 0.0
+    for s in range(S):
+        if log_phi[v, s] > top:
+            top = log_phi[v, s]
     for s in range(S):
         tables.log_phi[row * lanes + s] = log_phi[v, s] - top
-        phi = np.float32(exp(max(log_phi[v, s], FLOOR)))
-        tables.phi[s, row] = phi
-        smooth += row_weight(hyper.alpha * hyper.beta[s], 0.0, phi)
+        tables.phi[s, row] = max(phi[v, s], SMALLEST)
+        smooth += row_weight(hyper.alpha * hyper.beta[s], 0.0, tables.phi[s, row])
     tables.smooth[row] = smooth
+    n = len(tables.part) - 1.0  # all other cells of a row without gaps
+    for s in range(S):
+        phi_s = tables.phi[s, row]
+        tables.leave[s, row] = leave_mass(hyper.alpha * hyper.beta[s], phi_s, smooth) / (row_weight(0.0, n, phi_s) + smooth)
 
 
 # --- z, row by row, given φ ------------------------------------------------------------------------------------------
 
 
 @compiled
-def row_labels(x, z, i, P, n, used):
+def row_labels(x, z, i, P, gaps, n, used):
     """n_is of the first P cells of row i, and the labels in use by first appearance. n must be 0 before. Returns how many.
 
-    Row functions take arrays and an index: a view would touch a reference count that all threads share.
+    Row functions take arrays and an index: a view would touch a reference count that all threads share. Most rows have one
+    label and most tables no gaps, so both are looked for first, in loops that the compiler can vectorise.
     """
-    first, gaps = P, False
-    for j in range(P):
-        gaps |= x[i, j] < 0
-    for j in range(P):
-        if x[i, j] >= 0:
-            first = j
-            break
-    if first == P:
-        return 0
-    a, observed, mixed = z[i, first], P, False
+    first, observed = 0, P
     if gaps:
+        while first < P and x[i, first] < 0:
+            first += 1
+        if first == P:
+            return 0
         for j in range(P):
             observed -= x[i, j] < 0
+    a, mixed = z[i, first], False
+    if observed < P:
+        for j in range(P):
             mixed |= (x[i, j] >= 0) & (z[i, j] != a)
     else:
         for j in range(P):
@@ -359,17 +390,33 @@ def row_labels(x, z, i, P, n, used):
 
 
 @compiled
-def group_sums(x, z, i, P, log_phi, lanes, used, k, position, groups):
-    """groups[t] = Σ_j log φ(x_ij) over the cells whose label is used[t]."""
+def group_sums(x, z, i, P, table, lanes, used, k, n, sums, at, groups, rows):
+    """groups[t] = Σ_j table[x_ij] over the cells whose label is used[t].
+
+    sums[at : at + lanes] is the sum over all cells, so the largest group is what the others leave.
+    """
+    largest = 0
+    for t in range(1, k):
+        if n[used[t]] > n[used[largest]]:
+            largest = t
     groups[: k * lanes] = 0.0
+    for s in range(lanes):
+        groups[largest * lanes + s] = sums[at + s]
     for t in range(k):
-        position[used[t]] = t
-    for j in range(P):
-        if x[i, j] >= 0:
-            v = (np.intp(x[i, j]) + 1) * lanes
-            at = position[z[i, j]] * lanes
-            for s in range(0, lanes, WIDTH):
-                add_to(groups, at + s, load(log_phi, v + s))
+        if t == largest:
+            continue
+        size = 0
+        for j in range(P):
+            rows[size] = (np.intp(x[i, j]) + 1) * lanes
+            size += (x[i, j] >= 0) & (z[i, j] == used[t])
+        for s in range(0, lanes, WIDTH):
+            for r0 in range(0, size, TILE):
+                a = zeros()
+                for r in range(r0, min(r0 + TILE, size)):
+                    a = add(a, load(table, rows[r] + s))
+                add_to(groups, t * lanes + s, a)
+        for s in range(lanes):
+            groups[largest * lanes + s] -= groups[t * lanes + s]
 
 
 @compiled
@@ -405,74 +452,160 @@ def relabel_row(x, z, i, P, rows_rise, key, sums, at, lanes, n, used, k, w, to):
 
 
 @compiled
-def leaves(u, a, n, phi, smooth):
-    """Does a cell of a row with one label leave it? n is the label's count without the cell."""
-    return not u * (row_weight(0.0, n, phi) + smooth) < row_weight(a, n, phi)
-
-
-@compiled
-def first_leaver(x, i, P, phi, s, smooth, n, a, u):
-    """First cell of a row with the one label s that leaves it, or P. Until then all draws use the same count n."""
-    count = 0
-    for j in range(P):
-        v = np.intp(x[i, j]) + 1
-        count += leaves(u[j], a, n, phi[s, v], smooth[v])
-    if count:
-        for j in range(P):
+def first_leaver(x, i, j0, P, phi, s, smooth, n, a, u):
+    """First cell from j0 on that leaves s, the only label of the row, or P. n is the count of s without the cell."""
+    for j in range(j0, P):
+        if x[i, j] >= 0:
             v = np.intp(x[i, j]) + 1
-            if leaves(u[j], a, n, phi[s, v], smooth[v]):
+            if u[j] * (row_weight(0.0, n, phi[s, v]) + smooth[v]) < leave_mass(a, phi[s, v], smooth[v]):
                 return j
     return P
 
 
 @compiled
-def move_cells(x, z, i, P, phi, smooth, a, key, u, n, used, k):
-    """z_ij ∝ (a_s + n_is) φ_s(x_ij), cell by cell, with a = α β.
+def first_leaver_complete(x, i, P, leave, s, u):
+    """The same from cell 0 of a row without gaps, whose n is always P − 1: the probability of leaving is in a table."""
+    count = 0
+    for j in range(P):
+        count += u[j] < leave[s, np.intp(x[i, j]) + 1]
+    if count:
+        for j in range(P):
+            if u[j] < leave[s, np.intp(x[i, j]) + 1]:
+                return j
+    return P
 
-    The sum over s is split: n_is φ_s over the labels in use, few when α is small, and Σ_s a_s φ_s, known once per sweep.
-    The cell's own label is tried first. Returns (cells moved, labels in use).
+
+@compiled
+def fresh_label(r, own, phi, v, a):
+    """The label that owns r < Σ_s a_s φ_s, the cell's own label last."""
+    for s in range(len(a)):
+        if s != own:
+            r -= row_weight(a[s], 0.0, phi[s, v])
+            if r < 0.0:
+                return s
+    return own
+
+
+@compiled
+def move_cell(x, z, i, j, phi, smooth, a, u, n, used, k):
+    """One cell: z_ij ∝ (a_s + n_is) φ_s(x_ij). Returns (moved, labels in use)."""
+    v = np.intp(x[i, j]) + 1
+    own = np.intp(z[i, j])
+    n[own] -= 1
+    total = np.float64(smooth[v])
+    for t in range(k):
+        total += row_weight(0.0, n[used[t]], phi[used[t], v])
+    r = u[j] * total
+    b = own
+    if r < smooth[v]:
+        b = fresh_label(r, own, phi, v, a)
+    else:
+        r -= smooth[v]
+        for t in range(k):
+            if n[used[t]] > 0:
+                b = used[t]
+                r -= row_weight(0.0, n[b], phi[b, v])
+                if r < 0.0:
+                    break
+    if b != own:
+        if n[b] == 0:
+            used[k] = b
+            k += 1
+        if n[own] == 0:
+            k = drop(used, k, own)
+        z[i, j] = b
+    n[b] += 1
+    return int(b != own), k
+
+
+@compiled
+def move_cells_two(x, z, i, j0, P, phi, smooth, a, u, cut, rare, n, used):
+    """The cells from j0 on of a row with two labels, 0 and 1, until one takes another label.
+
+    With m other cells, m0 of them of label 0, a cell takes label 0 if u (σ + m0 φ0 + (m − m0) φ1) < σ + m0 φ0, σ the smoothing
+    part. Solved for m0: if m0 > (u (σ + m φ1) − σ) / (φ0 − u (φ0 − φ1)), a number that depends on no other cell. So these are
+    made first, in a vectorised loop; what remains in sequence is to compare and to count. Returns (next cell, moved, labels).
     """
-    S = len(n)
+    s0, s1 = used[0], used[1]
+    n0, m = n[s0], n[s0] + n[s1] - 1.0
+    for j in range(j0, P):
+        v = np.intp(x[i, j]) + 1
+        phi0, phi1, sigma = np.float64(phi[s0, v]), np.float64(phi[s1, v]), np.float64(smooth[v])
+        cut[j] = (u[j] * (sigma + row_weight(0.0, m, phi1)) - sigma) / (phi0 - u[j] * (phi0 - phi1))
+        rare[j] = u[j] * (sigma + row_weight(0.0, m, min(phi0, phi1))) < sigma  # perhaps r < σ, a fresh label
+    moved, j = 0, j0
+    while j < P:
+        if x[i, j] >= 0:
+            own0 = z[i, j] == s0
+            m0 = n0 - own0
+            if rare[j]:
+                v = np.intp(x[i, j]) + 1
+                r = u[j] * (smooth[v] + row_weight(0.0, m0, phi[s0, v]) + row_weight(0.0, m - m0, phi[s1, v]))
+                if r < smooth[v]:
+                    b = fresh_label(r, s0 if own0 else s1, phi, v, a)
+                    if b != s0 and b != s1:
+                        z[i, j] = b
+                        n[s0], n[s1], n[b] = m0, m - m0, 1.0
+                        used[2] = b
+                        k = 3
+                        if n[s0] == 0:
+                            k = drop(used, k, s0)
+                        if n[s1] == 0:
+                            k = drop(used, k, s1)
+                        return j + 1, moved + 1, k
+                    new0 = b == s0
+                else:
+                    new0 = m0 > cut[j]
+            else:
+                new0 = m0 > cut[j]
+            n0 = m0 + new0
+            moved += own0 != new0
+            z[i, j] = s0 if new0 else s1
+        j += 1
+    n[s0], n[s1] = n0, m + 1.0 - n0
+    k = 2
+    if n[s0] == 0:
+        k = drop(used, k, s0)
+    if n[s1] == 0:
+        k = drop(used, k, s1)
+    return P, moved, k
+
+
+@compiled
+def move_cells(x, z, i, P, phi, smooth, leave, a, key, u, cut, rare, n, used, k):
+    """z_ij ∝ (a_s + n_is) φ_s(x_ij) for the cells of a row in turn, with a = α β. Returns (cells moved, labels in use).
+
+    The sum over s is split: σ = Σ_s a_s φ_s, known once per sweep, and n_is φ_s over the labels in use, few when α is small.
+    Small u opens a label, so that float32 has its digits where probabilities are small. Rows with one label, where no draw
+    depends on another until a cell leaves, and with two go faster.
+    """
     for j in range(P):
         u[j] = uniform(key, j)
-    start, moved = 0, 0
-    if k == 1:
-        start = first_leaver(x, i, P, phi, used[0], smooth, n[used[0]] - 1.0, a[used[0]], u)
-    for j in range(start, P):
-        if x[i, j] < 0:
-            continue
-        v = np.intp(x[i, j]) + 1
-        own = np.intp(z[i, j])
-        n[own] -= 1
-        total = np.float64(smooth[v])
-        for t in range(k):
-            total += row_weight(0.0, n[used[t]], phi[used[t], v])
-        r = u[j] * total - row_weight(a[own], n[own], phi[own, v])
-        b = own
-        if r >= 0.0:
-            for t in range(k):
-                s = used[t]
-                if s != own:
-                    r -= row_weight(0.0, n[s], phi[s, v])
-                    if r < 0.0:
-                        b = s
-                        break
-            if r >= 0.0:
-                for s in range(S):
-                    if s != own:
-                        r -= row_weight(a[s], 0.0, phi[s, v])
-                        b = s
-                        if r < 0.0:
-                            break
-        if b != own:
-            if n[b] == 0:
-                used[k] = b
-                k += 1
-            if n[own] == 0:
-                k = drop(used, k, own)
-            z[i, j] = b
-            moved += 1
-        n[b] += 1
+    start = 0
+    if k == 1 and n[used[0]] == x.shape[1]:
+        start = first_leaver_complete(x, i, P, leave, used[0], u)
+    if start == P:
+        return 0, k
+    return move_cells_from(start, x, z, i, P, phi, smooth, a, u, cut, rare, n, used, k)
+
+
+@compiled
+def move_cells_from(j, x, z, i, P, phi, smooth, a, u, cut, rare, n, used, k):
+    """The cells of a row from j on."""
+    moved = 0
+    while j < P:
+        if k == 1:
+            j = first_leaver(x, i, j, P, phi, used[0], smooth, n[used[0]] - 1.0, a[used[0]], u)
+            if j == P:
+                break
+        if k == 2:
+            j, more, k = move_cells_two(x, z, i, j, P, phi, smooth, a, u, cut, rare, n, used)
+        else:
+            more = 0
+            if x[i, j] >= 0:
+                more, k = move_cell(x, z, i, j, phi, smooth, a, u, n, used, k)
+            j += 1
+        moved += more
     return moved, k
 
 
@@ -500,23 +633,31 @@ def note_row(n, used, k, n_rows, info):
 
 
 @compiled
-def update_z(x, z, tables, a, rows_rise, cells, key, scratch, lo, hi):
+def update_z(x, z, gaps, tables, a, rows_rise, cells, key, scratch, lo, hi):
     """Relabel and cell moves of the rows lo .. hi - 1 given φ. Leaves the change of counts in the scratch."""
     S, P = len(a), x.shape[1]
     lanes = len(scratch.sums) // ROWS
-    phi, log_phi, smooth = tables.phi, tables.log_phi, tables.smooth
-    sums, groups, w, u, n = scratch.sums, scratch.groups, scratch.weight, scratch.u, scratch.n
-    used, to, old = scratch.used, scratch.to, scratch.old
-    delta, n_rows, info = scratch.delta, scratch.n_rows, scratch.info
+    x, z, a, rows_rise = borrow(x), borrow(z), borrow(a), borrow(rows_rise)
+    phi, log_phi, smooth, leave = borrow(tables.phi), borrow(tables.log_phi), borrow(tables.smooth), borrow(tables.leave)
+    sums, groups, w, u, n = (
+        borrow(scratch.sums),
+        borrow(scratch.groups),
+        borrow(scratch.weight),
+        borrow(scratch.u),
+        borrow(scratch.n),
+    )
+    used, to, old, rows = borrow(scratch.used), borrow(scratch.to), borrow(scratch.old), borrow(scratch.rows)
+    cut, rare = borrow(scratch.cut), borrow(scratch.rare)
+    delta, n_rows, info = borrow(scratch.delta), borrow(scratch.n_rows), borrow(scratch.info)
     delta[:] = 0
     n_rows[:] = 0
     info[:] = 0
     n[:] = 0
     for i0 in range(lo, hi, ROWS):
         i1 = min(i0 + ROWS, hi)
-        row_sums(log_phi, lanes, x, i0, i1, sums)
+        row_sums(log_phi, lanes, x, P, i0, i1, sums)
         for i in range(i0, i1):
-            k = row_labels(x, z, i, P, n, used)
+            k = row_labels(x, z, i, P, gaps, n, used)
             if k == 0:
                 continue
             row_key = derive(key, i)
@@ -526,10 +667,10 @@ def update_z(x, z, tables, a, rows_rise, cells, key, scratch, lo, hi):
             if k == 1:
                 grouped = relabel_row(x, z, i, P, rows_rise, row_key, sums, (i - i0) * lanes, lanes, n, used, k, w, to)
             elif k < S:
-                group_sums(x, z, i, P, log_phi, lanes, used, k, to, groups)
+                group_sums(x, z, i, P, log_phi, lanes, used, k, n, sums, (i - i0) * lanes, groups, rows)
                 grouped = relabel_row(x, z, i, P, rows_rise, row_key, groups, 0, lanes, n, used, k, w, to)
             if cells:
-                moved, k = move_cells(x, z, i, P, phi, smooth, a, row_key, u, n, used, k)
+                moved, k = move_cells(x, z, i, P, phi, smooth, leave, a, row_key, u, cut, rare, n, used, k)
             if grouped or moved:
                 for j in range(P):
                     if x[i, j] >= 0 and z[i, j] != old[j]:
@@ -558,13 +699,12 @@ def recount(x, z, n_sv, n_rows):
 
 
 @compiled
-def overlap(x, z, mean, n, used):
+def overlap(x, z, gaps, mean):
     """(S, S) Σ_i mean[i, r] n_is / n_i: how much label s of this draw lies on reference label r."""
-    S, P = len(n), x.shape[1]
-    total = np.zeros((S, S))
-    n[:] = 0
+    S, P = mean.shape[1], x.shape[1]
+    total, n, used = np.zeros((S, S)), np.zeros(S), np.zeros(S, dtype=np.int64)
     for i in range(x.shape[0]):
-        k = row_labels(x, z, i, P, n, used)
+        k = row_labels(x, z, i, P, gaps, n, used)
         observed = 0.0
         for t in range(k):
             observed += n[used[t]]
@@ -577,12 +717,12 @@ def overlap(x, z, mean, n, used):
 
 
 @compiled
-def add_memberships(x, z, alpha, beta, to, mean, weight, n, used):
+def add_memberships(x, z, gaps, alpha, beta, to, mean, weight):
     """mean[i] += weight (E[π_i | z] − mean[i]), with E[π_is | z] = (α β_s + n_is) / (α + n_i); label s counts as to[s]."""
-    S, P = len(n), x.shape[1]
-    n[:] = 0
+    S, P = mean.shape[1], x.shape[1]
+    n, used = np.zeros(S), np.zeros(S, dtype=np.int64)
     for i in range(x.shape[0]):
-        k = row_labels(x, z, i, P, n, used)
+        k = row_labels(x, z, i, P, gaps, n, used)
         observed = 0.0
         for t in range(k):
             observed += n[used[t]]
@@ -640,7 +780,7 @@ def update_z_collapsed(data, z, n_sv, n_sj, p, omega, hyper, heat, key, scratch)
     scratch.info[:] = 0
     n[:] = 0
     for i in range(x.shape[0]):
-        if row_labels(x, z, i, P, n, scratch.used) == 0:
+        if row_labels(x, z, i, P, True, n, scratch.used) == 0:
             continue
         row_key = derive(key, i)
         for j in range(P):
@@ -685,7 +825,8 @@ class Work:
         self.scratch = [make_scratch(data, S, z_type) for _ in range(n_blocks)]
         self.rows, self.features = split(N, n_blocks), split(P, n_blocks)
         self.candidates = split(len(data.candidates), n_blocks)
-        self.gaps = any((data.candidates[rows] < 0).any() for rows in chunks(*data.candidates.shape))
+        self.gaps = has_gaps(data.x)
+        self.catalogue_gaps = self.gaps if data.candidates is data.x else has_gaps(data.candidates)
         self.chance = np.zeros((S, P))  # p(ω_sj = 1 | rest) at the last draw
 
     def each(self, blocks, kernel):
@@ -697,6 +838,10 @@ class Work:
             jobs = [self.pool.submit(kernel, scratch, lo, hi) for scratch, (lo, hi) in zip(self.scratch, blocks, strict=False)]
             for job in jobs:
                 job.result()
+
+
+def has_gaps(x):
+    return any((x[rows] < 0).any() for rows in chunks(*x.shape))
 
 
 def split(n, n_blocks):
@@ -716,7 +861,7 @@ def update_p_omega(data, hyper, state, work, key, blocked):
         ),
     )
     p_key = np.uint64(derive(key, np.uint64(PROTOTYPE)))
-    work.each(work.candidates, lambda scratch, lo, hi: score_p(data, work.gaps, work.tables, p_key, scratch, lo, hi))
+    work.each(work.candidates, lambda scratch, lo, hi: score_p(data, work.catalogue_gaps, work.tables, p_key, scratch, lo, hi))
     used = work.scratch[: len(work.candidates)]
     winner = np.argmax([scratch.best for scratch in used], axis=0)
     state.p[:] = [used[b].arg[s] for s, b in enumerate(winner)]
@@ -740,7 +885,9 @@ def sweep_rows(data, hyper, state, work, key, heat=1.0, cells=True):
     cells = cells and hyper.alpha > 0.0  # at α = 0 a case has one label, and moves as a whole
     work.each(
         work.rows,
-        lambda scratch, lo, hi: update_z(data.x, state.z, work.tables, a, work.rises.rows, cells, row_key, scratch, lo, hi),
+        lambda scratch, lo, hi: update_z(
+            data.x, state.z, work.gaps, work.tables, a, work.rises.rows, cells, row_key, scratch, lo, hi
+        ),
     )
     info = np.zeros(3, dtype=np.int64)
     state.n_rows[:] = 0

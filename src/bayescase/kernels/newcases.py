@@ -44,17 +44,18 @@ def make_fold(data, hyper, phi):
     S = phi.shape[1]
     P = len(data.offset) - 1
     tables = make_tables(data, S)
-    log_phi = np.log(np.maximum(phi.astype(float), 1e-300))
-    fill_rows(tables, hyper, log_phi, lanes_for(S))
+    phi = phi.astype(float)
+    log_phi = np.log(np.maximum(phi, 1e-300))
+    fill_rows(tables, hyper, log_phi, phi, lanes_for(S))
     rows_rise, _ = row_rises(hyper, np.zeros(0, dtype=int), P)
     z = np.zeros((ROWS, P), dtype=np.int64)
     return Fold(tables, np.append(0.0, log_phi.max(axis=1)), hyper, rows_rise, make_scratch(data, S, z.dtype), z)
 
 
 @compiled
-def fill_rows(tables, hyper, log_phi, lanes):
-    for v in range(len(log_phi)):
-        fill_row(tables, hyper, log_phi, v, v + 1, lanes)
+def fill_rows(tables, hyper, log_phi, phi, lanes):
+    for v in range(len(phi)):
+        fill_row(tables, hyper, log_phi, phi, v, v + 1, lanes)
 
 
 @compiled
@@ -75,16 +76,16 @@ def row_hashes(x):
 
 
 @compiled
-def sweep_row(x, z, i, P, fold, a, key):
-    """One relabel and cell sweep over the first P cells of row i. Leaves n in the scratch; returns the labels in use."""
+def sweep_row(x, z, i, P, fold, a, key, sums, at):
+    """One relabel and cell sweep over the first P cells of row i; its `row_sums` are at sums[at]. Returns the labels in use."""
     t, c = fold.tables, fold.scratch
     lanes = len(c.sums) // ROWS
-    k = row_labels(x, z, i, P, c.n, c.used)
+    k = row_labels(x, z, i, P, True, c.n, c.used)
     if k < len(a):
-        group_sums(x, z, i, P, t.log_phi, lanes, c.used, k, c.to, c.groups)
+        group_sums(x, z, i, P, t.log_phi, lanes, c.used, k, c.n, sums, at, c.groups, c.rows)
         relabel_row(x, z, i, P, fold.rows_rise, key, c.groups, 0, lanes, c.n, c.used, k, c.weight, c.to)
     if fold.hyper.alpha > 0.0:
-        _, k = move_cells(x, z, i, P, t.phi, t.smooth, a, key, c.u, c.n, c.used, k)
+        _, k = move_cells(x, z, i, P, t.phi, t.smooth, t.leave, a, key, c.u, c.cut, c.rare, c.n, c.used, k)
     return k
 
 
@@ -100,7 +101,7 @@ def fold_in(x, fold, seed, mean):
     w = np.zeros(S)
     for i0 in range(0, len(x), ROWS):
         i1 = min(i0 + ROWS, len(x))
-        row_sums(fold.tables.log_phi, lanes, x, i0, i1, sums)
+        row_sums(fold.tables.log_phi, lanes, x, P, i0, i1, sums)
         block = x[i0:i1]
         for i in range(i1 - i0):
             observed = 0
@@ -121,7 +122,7 @@ def fold_in(x, fold, seed, mean):
             key = derive(seed, row_hash(block, i))
             fold.z[i] = categorical(w, S, uniform(key, 0))
             for t in range(BURN + KEEP):
-                k = sweep_row(block, fold.z, i, P, fold, a, derive(key, t + 1))
+                k = sweep_row(block, fold.z, i, P, fold, a, derive(key, t + 1), sums, i * lanes)
                 if t >= BURN:
                     for s in range(S):
                         mean[i0 + i, s] += (a[s] + n[s]) / (alpha + observed) / KEEP
@@ -146,7 +147,7 @@ def log_probability(x, fold, seed, out):
     for i in range(len(x)):
         row = x[i : i + 1]
         if alpha == 0.0:
-            row_sums(fold.tables.log_phi, lanes, row, 0, 1, fold.scratch.sums)
+            row_sums(fold.tables.log_phi, lanes, row, P, 0, 1, fold.scratch.sums)
             total = 0.0
             top = fold.scratch.sums[:S].max()
             for s in range(S):
@@ -164,7 +165,8 @@ def log_probability(x, fold, seed, out):
             for j in range(P):
                 if j % stride == 0 and seen > 0.0:
                     n[:] = 0
-                    sweep_row(row, fold.z, 0, j, fold, a, derive(run_key, P + j))
+                    row_sums(fold.tables.log_phi, lanes, row, j, 0, 1, fold.scratch.sums)
+                    sweep_row(row, fold.z, 0, j, fold, a, derive(run_key, P + j), fold.scratch.sums, 0)
                 if row[0, j] < 0:
                     continue
                 v = np.intp(row[0, j]) + 1

@@ -4,7 +4,7 @@ SplitMix64's finaliser over a Weyl sequence: draw i of a stream is mix(key + (i 
 key of a sub-stream, seed → chain → sweep → purpose → row. Integers only, hence the same on every machine.
 """
 
-from math import cos, log, pi, sqrt
+from math import log, sqrt
 
 import numpy as np
 from numba import njit
@@ -31,6 +31,21 @@ def uniform(key, i):
 
 
 @njit(nogil=True, cache=True)
+def normal(key):
+    """Standard normal: ratio of uniforms with Leva's (1992) bounds, so that a logarithm is rarely needed."""
+    i = 0
+    while True:
+        u = 1.0 - uniform(key, i)
+        v = 1.7156 * (uniform(key, i + 1) - 0.5)
+        i += 2
+        x = u - 0.449871
+        y = abs(v) + 0.386595
+        bound = x * x + y * (0.19600 * y - 0.25472 * x)
+        if bound < 0.27597 or (bound <= 0.27846 and v * v <= -4.0 * log(u) * u * u):
+            return v / u
+
+
+@njit(nogil=True, cache=True)
 def log_gamma(shape, key):
     """log of a Gamma(shape, 1) draw (Marsaglia and Tsang 2000); the log does not underflow at small shapes."""
     boost = 0.0
@@ -41,9 +56,9 @@ def log_gamma(shape, key):
     c = 1.0 / sqrt(9.0 * d)
     i = 1
     while True:
-        x = sqrt(-2.0 * log(1.0 - uniform(key, i))) * cos(2.0 * pi * uniform(key, i + 1))
-        u = uniform(key, i + 2)
-        i += 3
+        x = normal(derive(key, i))
+        u = uniform(key, i + 1)
+        i += 2
         v = 1.0 + c * x
         if v > 0.0:
             v = v * v * v

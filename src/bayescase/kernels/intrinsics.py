@@ -1,7 +1,10 @@
-"""Sixteen float32 at a time, as a value inside compiled code.
+"""What numba lacks: sixteen float32 as one value, and arrays without a reference count.
 
 Numba leaves `for s in range(S): acc[s] += table[v, s]` in memory, because it cannot prove that the arrays do not overlap.
 A vector that is a value stays in a register. LLVM lowers it to AVX-512, two AVX2 or four NEON registers.
+
+A function that takes an array counts a reference to it, atomically. Called once per row from several threads, that costs more
+than the work on the row.
 """
 
 from llvmlite import ir
@@ -68,3 +71,16 @@ def add_to(typing_context, array, index, lanes):
         return context.get_dummy_value()
 
     return types.void(array, types.intp, lanes), generate
+
+
+@intrinsic
+def borrow(typing_context, array):
+    """The same array, uncounted. The caller must keep the original alive, as a kernel's arguments are."""
+
+    def generate(context, builder, signature, args):
+        view = context.make_array(signature.args[0])(context, builder, args[0])
+        view.meminfo = ir.Constant(view.meminfo.type, None)
+        view.parent = ir.Constant(view.parent.type, None)
+        return view._getvalue()
+
+    return array(array), generate

@@ -1,0 +1,68 @@
+"""What the documents say is so."""
+
+import contextlib
+import importlib
+import io
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bayescase
+from bayescase import BayesianCaseModel
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_readme_code_prints_what_the_readme_shows():
+    code, output = re.search(
+        r"```python\n(.*?)```\n\n```text\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.S
+    ).groups()
+    assert len([line for line in code.splitlines() if line.strip()]) <= 10
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(code, "README.md", "exec"), {})
+    assert printed.getvalue() == output
+
+
+def rows():
+    for line in (ROOT / "docs/notation.md").read_text("utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split(" | ")]
+        if len(cells) == 5 and cells[1].startswith("`"):
+            yield [cell.strip("`| ") for cell in cells]
+
+
+@pytest.mark.parametrize("row", list(rows()), ids=lambda row: row[1])
+def test_notation(row):
+    _, name, place, public, _ = row
+    module, _, holder = place.rpartition(".")
+    assert name in getattr(importlib.import_module(f"bayescase.{module}"), holder)._fields
+    if public:
+        model = BayesianCaseModel(2, n_iter=4, n_chains=1, keep_draws=True, random_state=0)
+        assert hasattr(model.fit(np.arange(12).reshape(6, 2) % 3 % 2), public)
+
+
+def test_notation_table_was_read():
+    assert len(list(rows())) >= 15
+
+
+def test_every_module_is_in_the_reading_order_and_in_the_architecture():
+    source = ROOT / "src/bayescase"
+    shape = (ROOT / "docs/architecture.md").read_text("utf-8")
+    for path in source.rglob("*.py"):
+        if path.stem not in ("__init__", "__main__"):
+            assert f"`{path.relative_to(source)}`" in shape, path
+    for path in source.glob("*.py"):
+        if path.stem not in ("__init__", "__main__"):
+            assert re.search(rf"^    {path.stem} ", bayescase.__doc__, re.M), path
+
+
+def test_every_parameter_and_attribute_is_documented():
+    text = BayesianCaseModel.__doc__
+    for name in BayesianCaseModel().get_params():
+        assert re.search(rf"^    {name} : ", text, re.M), name
+    model = BayesianCaseModel(2, n_iter=4, n_chains=1, keep_draws=True, random_state=0)
+    for name in vars(model.fit({"a": np.arange(12) % 2, "b": np.arange(12) % 3})):
+        if name.endswith("_") and not name.startswith("_"):
+            assert re.search(rf"^    {name} : ", text, re.M), name
