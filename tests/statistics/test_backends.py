@@ -118,10 +118,17 @@ def test_fast_paths_of_cell_moves(alpha, start):
 @njit
 def run(x, start, phi, smooth, leave, a, gaps, n_draws, out):
     S, P = phi.shape[0], x.shape[1]
-    n, used, u, cut, rare = np.zeros(S), np.zeros(S, np.int64), np.zeros(P, np.float32), np.zeros(P), np.zeros(P, np.bool_)
+    n, used, u, cut, rare = (
+        np.zeros(S),
+        np.zeros(S, np.int64),
+        np.zeros(P, np.float32),
+        np.zeros(P, np.float32),
+        np.zeros(P, np.bool_),
+    )
+    where, old = np.zeros(P + 1, np.int64), np.zeros(P + 1, np.int64)
     for t in range(n_draws):
         z = start.copy()
         n[:] = 0
         k = cpu.row_labels(x, z, 0, P, gaps, n, used)
-        cpu.move_cells(x, z, 0, P, phi, smooth, leave, a, derive(np.uint64(7), t), u, cut, rare, n, used, k)
+        cpu.move_cells(x, z, 0, P, phi, smooth, leave, a, derive(np.uint64(7), t), u, cut, rare, n, used, k, where, old)
         out[t] = z[0]

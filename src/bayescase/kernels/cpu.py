@@ -71,13 +71,13 @@ class Scratch(NamedTuple):
     log_phi: np.ndarray  # (V, S) float64
     phi: np.ndarray  # (V, S) float64
     u: np.ndarray  # (P,) float32
-    cut: np.ndarray  # (P,)
+    cut: np.ndarray  # (P,) float32
     rare: np.ndarray  # (P,) bool
     rows: np.ndarray  # (P + 1,) rows of a table
     n: np.ndarray  # (S,) n_is of the row at hand
     used: np.ndarray  # (S,) labels in use, in order of first appearance
     to: np.ndarray  # (S,) old label to position in `used`, or to new label
-    old: np.ndarray  # (P,) the row's labels before its update
+    old: np.ndarray  # (P + 1,) labels before an update
     delta: np.ndarray  # (ΣV, S) change of n_sv
     n_rows: np.ndarray  # (S, P + 1)
     info: np.ndarray  # (3,) cells moved, rows relabelled, Σ_i purity in units of 2⁻³²
@@ -122,13 +122,13 @@ def make_scratch(data, S, z_type):
         log_phi=alone((widest, S)),
         phi=alone((widest, S)),
         u=alone(P, dtype=np.float32),
-        cut=alone(P),
+        cut=alone(P, dtype=np.float32),
         rare=alone(P, dtype=np.bool_),
         rows=alone(P + 1, dtype=np.int64),
         n=alone(S),
         used=alone(S, dtype=np.int64),
         to=alone(S, dtype=np.int64),
-        old=alone(P, dtype=z_type),
+        old=alone(P + 1, dtype=z_type),
         delta=alone((V, S), dtype=np.int32),
         n_rows=alone((S, P + 1), dtype=np.int64),
         info=alone(3, dtype=np.int64),
@@ -276,7 +276,7 @@ def score_p(data, gaps, tables, key, scratch, lo, hi):
 
 @compiled
 def update_omega(data, q, evidence, p, key, omega, chance):
-    """ω_sj given p, φ integrated out; chance[s, j] = p(ω_sj = 1 | rest). Returns Σ ω E + log p(ω)."""
+    """ω_sj given p, φ integrated out; chance[s, j] = p(ω_sj = 1 | rest). Returns Σ ω E + log p(ω) − Σ log(1 − q)."""
     S, P = omega.shape
     total = 0.0
     for s in range(S):
@@ -284,9 +284,10 @@ def update_omega(data, q, evidence, p, key, omega, chance):
         for j in range(P):
             u = data.candidates[p[s], j]
             e = evidence[u, s] if u >= 0 else 0.0
-            chance[s, j] = 1.0 / (1.0 + exp(-omega_logit(q[s, j], e)))
+            logit = omega_logit(q[s, j], e)
+            chance[s, j] = 1.0 / (1.0 + exp(-logit))
             omega[s, j] = uniform(row_key, j) < chance[s, j]
-            total += e + log(q[s, j]) if omega[s, j] else log(1.0 - q[s, j])
+            total += omega[s, j] * logit
     return total
 
 
@@ -359,7 +360,7 @@ def row_labels(x, z, i, P, gaps, n, used):
     """n_is of the first P cells of row i, and the labels in use by first appearance. n must be 0 before. Returns how many.
 
     Row functions take arrays and an index: a view would touch a reference count that all threads share. Most rows have one
-    label and most tables no gaps, so both are looked for first, in loops that the compiler can vectorise.
+    or two labels and most tables no gaps, so these are looked for first, in loops that the compiler can vectorise.
     """
     first, observed = 0, P
     if gaps:
@@ -376,9 +377,20 @@ def row_labels(x, z, i, P, gaps, n, used):
     else:
         for j in range(P):
             mixed |= z[i, j] != a
+    used[0] = a
     if not mixed:
-        used[0], n[a] = a, observed
+        n[a] = observed
         return 1
+    second = first + 1
+    while x[i, second] < 0 or z[i, second] == a:
+        second += 1
+    b, of_a, of_b = z[i, second], 0, 0
+    for j in range(P):
+        of_a += (x[i, j] >= 0) & (z[i, j] == a)
+        of_b += (x[i, j] >= 0) & (z[i, j] == b)
+    if of_a + of_b == observed:
+        used[1], n[a], n[b] = b, of_a, of_b
+        return 2
     k = 0
     for j in range(P):
         if x[i, j] >= 0:
@@ -432,14 +444,18 @@ def relabel_row(x, z, i, P, rows_rise, key, sums, at, lanes, n, used, k, w, to):
         a = used[t]
         size = n[a]
         n[a] = 0
-        top = -np.inf
+        top, second, b = -np.inf, -np.inf, a
         for s in range(S):
             if n[s] == 0:
                 w[s] = sums[at + t * lanes + s] + rows_rise[s, int(size)]
-                top = max(top, w[s])
-        for s in range(S):
-            w[s] = exp(w[s] - top) if n[s] == 0 and w[s] - top > -60.0 else 0.0
-        b = categorical(w, S, uniform(key, P + t))
+                if w[s] > top:
+                    top, second, b = w[s], top, s
+                elif w[s] > second:
+                    second = w[s]
+        if second - top > -60.0:  # else no uniform number is small enough to choose another than b
+            for s in range(S):
+                w[s] = exp(w[s] - top) if n[s] == 0 and w[s] - top > -60.0 else 0.0
+            b = categorical(w, S, uniform(key, P + t))
         n[b] = size
         used[t] = b
         to[a] = b
@@ -519,24 +535,26 @@ def move_cell(x, z, i, j, phi, smooth, a, u, n, used, k):
 
 
 @compiled
-def move_cells_two(x, z, i, j0, P, phi, smooth, a, u, cut, rare, n, used):
+def move_cells_two(x, z, i, j0, P, phi, smooth, a, u, cut, rare, n, used, moved, where, old):
     """The cells from j0 on of a row with two labels, 0 and 1, until one takes another label.
 
     With m other cells, m0 of them of label 0, a cell takes label 0 if u (σ + m0 φ0 + (m − m0) φ1) < σ + m0 φ0, σ the smoothing
-    part. Solved for m0: if m0 > (u (σ + m φ1) − σ) / (φ0 − u (φ0 − φ1)), a number that depends on no other cell. So these are
+    part. Solved for m0: if m0 > (u (σ + m φ1) − σ) / ((1 − u) φ0 + u φ1), a number that depends on no other cell. So these are
     made first, in a vectorised loop; what remains in sequence is to compare and to count. Returns (next cell, moved, labels).
     """
     s0, s1 = used[0], used[1]
     n0, m = n[s0], n[s0] + n[s1] - 1.0
+    others, one = np.float32(m), np.float32(1.0)
     for j in range(j0, P):
         v = np.intp(x[i, j]) + 1
-        phi0, phi1, sigma = np.float64(phi[s0, v]), np.float64(phi[s1, v]), np.float64(smooth[v])
-        cut[j] = (u[j] * (sigma + row_weight(0.0, m, phi1)) - sigma) / (phi0 - u[j] * (phi0 - phi1))
-        rare[j] = u[j] * (sigma + row_weight(0.0, m, min(phi0, phi1))) < sigma  # perhaps r < σ, a fresh label
-    moved, j = 0, j0
+        phi0, phi1, sigma = phi[s0, v], phi[s1, v], smooth[v]
+        cut[j] = (u[j] * (sigma + others * phi1) - sigma) / ((one - u[j]) * phi0 + u[j] * phi1)
+        rare[j] = u[j] * (sigma + others * min(phi0, phi1)) < sigma  # perhaps r < σ, a fresh label
+    j = j0
     while j < P:
         if x[i, j] >= 0:
             own0 = z[i, j] == s0
+            where[moved], old[moved] = j, z[i, j]
             m0 = n0 - own0
             if rare[j]:
                 v = np.intp(x[i, j]) + 1
@@ -572,8 +590,9 @@ def move_cells_two(x, z, i, j0, P, phi, smooth, a, u, cut, rare, n, used):
 
 
 @compiled
-def move_cells(x, z, i, P, phi, smooth, leave, a, key, u, cut, rare, n, used, k):
+def move_cells(x, z, i, P, phi, smooth, leave, a, key, u, cut, rare, n, used, k, where, old):
     """z_ij ∝ (a_s + n_is) φ_s(x_ij) for the cells of a row in turn, with a = α β. Returns (cells moved, labels in use).
+    The cells that moved are left in where[:moved], their labels before in old[:moved].
 
     The sum over s is split: σ = Σ_s a_s φ_s, known once per sweep, and n_is φ_s over the labels in use, few when α is small.
     Small u opens a label, so that float32 has its digits where probabilities are small. Rows with one label, where no draw
@@ -586,11 +605,11 @@ def move_cells(x, z, i, P, phi, smooth, leave, a, key, u, cut, rare, n, used, k)
         start = first_leaver_complete(x, i, P, leave, used[0], u)
     if start == P:
         return 0, k
-    return move_cells_from(start, x, z, i, P, phi, smooth, a, u, cut, rare, n, used, k)
+    return move_cells_from(start, x, z, i, P, phi, smooth, a, u, cut, rare, n, used, k, where, old)
 
 
 @compiled
-def move_cells_from(j, x, z, i, P, phi, smooth, a, u, cut, rare, n, used, k):
+def move_cells_from(j, x, z, i, P, phi, smooth, a, u, cut, rare, n, used, k, where, old):
     """The cells of a row from j on."""
     moved = 0
     while j < P:
@@ -599,13 +618,13 @@ def move_cells_from(j, x, z, i, P, phi, smooth, a, u, cut, rare, n, used, k):
             if j == P:
                 break
         if k == 2:
-            j, more, k = move_cells_two(x, z, i, j, P, phi, smooth, a, u, cut, rare, n, used)
+            j, moved, k = move_cells_two(x, z, i, j, P, phi, smooth, a, u, cut, rare, n, used, moved, where, old)
         else:
-            more = 0
             if x[i, j] >= 0:
+                where[moved], old[moved] = j, z[i, j]
                 more, k = move_cell(x, z, i, j, phi, smooth, a, u, n, used, k)
+                moved += more
             j += 1
-        moved += more
     return moved, k
 
 
@@ -661,21 +680,25 @@ def update_z(x, z, gaps, tables, a, rows_rise, cells, key, scratch, lo, hi):
             if k == 0:
                 continue
             row_key = derive(key, i)
-            for j in range(P):
-                old[j] = z[i, j]
             grouped, moved = 0, 0
+            if k < S:
+                for j in range(P):
+                    old[j] = z[i, j]
             if k == 1:
                 grouped = relabel_row(x, z, i, P, rows_rise, row_key, sums, (i - i0) * lanes, lanes, n, used, k, w, to)
             elif k < S:
                 group_sums(x, z, i, P, log_phi, lanes, used, k, n, sums, (i - i0) * lanes, groups, rows)
                 grouped = relabel_row(x, z, i, P, rows_rise, row_key, groups, 0, lanes, n, used, k, w, to)
-            if cells:
-                moved, k = move_cells(x, z, i, P, phi, smooth, leave, a, row_key, u, cut, rare, n, used, k)
-            if grouped or moved:
+            if grouped:
                 for j in range(P):
-                    if x[i, j] >= 0 and z[i, j] != old[j]:
+                    if x[i, j] >= 0:
                         delta[x[i, j], old[j]] -= 1
                         delta[x[i, j], z[i, j]] += 1
+            if cells:
+                moved, k = move_cells(x, z, i, P, phi, smooth, leave, a, row_key, u, cut, rare, n, used, k, rows, old)
+                for m in range(moved):
+                    delta[x[i, rows[m]], old[m]] -= 1
+                    delta[x[i, rows[m]], z[i, rows[m]]] += 1
             info[0] += moved
             info[1] += grouped > 0
             note_row(n, used, k, n_rows, info)
@@ -827,6 +850,7 @@ class Work:
         self.candidates = split(len(data.candidates), n_blocks)
         self.gaps = has_gaps(data.x)
         self.catalogue_gaps = self.gaps if data.candidates is data.x else has_gaps(data.candidates)
+        self.omega_const = float(np.log1p(-hyper.q).sum())
         self.chance = np.zeros((S, P))  # p(ω_sj = 1 | rest) at the last draw
 
     def each(self, blocks, kernel):
@@ -869,7 +893,7 @@ def update_p_omega(data, hyper, state, work, key, blocked):
     evidence = update_omega(data, hyper.q, work.tables.evidence, state.p, omega_key, state.omega, work.chance)
     columns = np.arange(len(state.p)) % data.log_weight.shape[1]
     rows = (state.n_rows * work.rises.rows).sum() - work.rises.rows_const
-    return float(rows + work.tables.part.sum() + evidence + data.log_weight[state.p, columns].sum())
+    return float(rows + work.tables.part.sum() + evidence + work.omega_const + data.log_weight[state.p, columns].sum())
 
 
 def sweep_rows(data, hyper, state, work, key, heat=1.0, cells=True):

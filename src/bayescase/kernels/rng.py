@@ -48,6 +48,8 @@ def normal(key):
 @njit(nogil=True, cache=True)
 def log_gamma(shape, key):
     """log of a Gamma(shape, 1) draw (Marsaglia and Tsang 2000); the log does not underflow at small shapes."""
+    if shape == 1.0:  # a value without a count at λ = 1: most entries of large tables
+        return log(-log(1.0 - uniform(key, 0)))
     boost = 0.0
     if shape < 1.0:  # Gamma(a) = Gamma(a + 1) U^(1/a)
         boost = log(1.0 - uniform(key, 0)) / shape
