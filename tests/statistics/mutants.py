@@ -40,7 +40,7 @@ MUTANTS = {
         (CPU, "n = len(tables.part) - 1.0", "n = len(tables.part) - 0.0", 1),
         (CPU, "row_weight(0.0, n[used[t]], phi", "row_weight(0.0, n[used[t]] + (used[t] == own), phi", 1),
         (CPU, "row_weight(0.0, n[b], phi[b, v])", "row_weight(0.0, n[b] + (b == own), phi[b, v])", 1),
-        (CPU, "new0 = m0 > cut[j]", "new0 = m0 + own0 > cut[j]", 2),
+        (CPU, "np.int64(m0 > cut[j])", "np.int64(m0 + own0 > cut[j])", 2),
     ],
     "1 - q misprinted": [
         (MODEL, "return log(q) - log1p(-q) + e", "return log(q) + e", 1),

@@ -122,7 +122,7 @@ def run(x, start, phi, smooth, leave, a, gaps, n_draws, out):
         np.zeros(S),
         np.zeros(S, np.int64),
         np.zeros(P, np.float32),
-        np.zeros(P, np.float32),
+        np.zeros(P, np.int32),
         np.zeros(P, np.bool_),
     )
     where, old = np.zeros(P + 1, np.int64), np.zeros(P + 1, np.int64)

@@ -24,7 +24,7 @@ GUMBEL_MAX = 36.8  # −log(−log u) for the largest u below 1 that `uniform` r
 SMALLEST = 1e-37  # of φ: still a normal float32
 PHI, ROW, PROTOTYPE, SUBSPACE = range(4)  # purposes: one stream of random numbers each
 
-compiled = njit(nogil=True, cache=True)
+compiled = njit(nogil=True, cache=True, error_model="numpy")  # no test for division by zero: it keeps loops from vectorising
 
 # --- compiled equations -------------------------------------------------------------------------------------------
 
@@ -71,7 +71,7 @@ class Scratch(NamedTuple):
     log_phi: np.ndarray  # (V, S) float64
     phi: np.ndarray  # (V, S) float64
     u: np.ndarray  # (P,) float32
-    cut: np.ndarray  # (P,) float32
+    cut: np.ndarray  # (P,) int32
     rare: np.ndarray  # (P,) bool
     rows: np.ndarray  # (P + 1,) rows of a table
     n: np.ndarray  # (S,) n_is of the row at hand
@@ -122,7 +122,7 @@ def make_scratch(data, S, z_type):
         log_phi=alone((widest, S)),
         phi=alone((widest, S)),
         u=alone(P, dtype=np.float32),
-        cut=alone(P, dtype=np.float32),
+        cut=alone(P, dtype=np.int32),
         rare=alone(P, dtype=np.bool_),
         rows=alone(P + 1, dtype=np.int64),
         n=alone(S),
@@ -219,8 +219,9 @@ def row_sums(table, lanes, x, P, lo, hi, sums):
     float32 registers within a tile of features, whose tables stay in the first-level cache for all rows; float64 across tiles.
     """
     sums[: (hi - lo) * lanes] = 0.0
-    for j0 in range(0, P, TILE):
-        j1 = min(j0 + TILE, P)
+    tile = TILE if lanes <= 2 * WIDTH else TILE // 2
+    for j0 in range(0, P, tile):
+        j1 = min(j0 + tile, P)
         for i in range(lo, hi):
             at = (i - lo) * lanes
             s = 0
@@ -543,17 +544,18 @@ def move_cells_two(x, z, i, j0, P, phi, smooth, a, u, cut, rare, n, used, moved,
     made first, in a vectorised loop; what remains in sequence is to compare and to count. Returns (next cell, moved, labels).
     """
     s0, s1 = used[0], used[1]
-    n0, m = n[s0], n[s0] + n[s1] - 1.0
+    n0, m = int(n[s0]), int(n[s0] + n[s1]) - 1
     others, one = np.float32(m), np.float32(1.0)
     for j in range(j0, P):
         v = np.intp(x[i, j]) + 1
         phi0, phi1, sigma = phi[s0, v], phi[s1, v], smooth[v]
-        cut[j] = (u[j] * (sigma + others * phi1) - sigma) / ((one - u[j]) * phi0 + u[j] * phi1)
+        bound = (u[j] * (sigma + others * phi1) - sigma) / ((one - u[j]) * phi0 + u[j] * phi1)
+        cut[j] = np.int32(np.floor(min(max(bound, -one), others)))  # m0 is whole: so may the bound be
         rare[j] = u[j] * (sigma + others * min(phi0, phi1)) < sigma  # perhaps r < σ, a fresh label
     j = j0
     while j < P:
         if x[i, j] >= 0:
-            own0 = z[i, j] == s0
+            own0 = np.int64(z[i, j] == s0)
             where[moved], old[moved] = j, z[i, j]
             m0 = n0 - own0
             if rare[j]:
@@ -571,16 +573,16 @@ def move_cells_two(x, z, i, j0, P, phi, smooth, a, u, cut, rare, n, used, moved,
                         if n[s1] == 0:
                             k = drop(used, k, s1)
                         return j + 1, moved + 1, k
-                    new0 = b == s0
+                    new0 = np.int64(b == s0)
                 else:
-                    new0 = m0 > cut[j]
+                    new0 = np.int64(m0 > cut[j])
             else:
-                new0 = m0 > cut[j]
+                new0 = np.int64(m0 > cut[j])
             n0 = m0 + new0
             moved += own0 != new0
             z[i, j] = s0 if new0 else s1
         j += 1
-    n[s0], n[s1] = n0, m + 1.0 - n0
+    n[s0], n[s1] = n0, m + 1 - n0
     k = 2
     if n[s0] == 0:
         k = drop(used, k, s0)

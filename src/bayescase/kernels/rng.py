@@ -15,7 +15,7 @@ _S30, _S27, _S31, _S11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(
 _ONE = np.uint64(1)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def derive(key, i):
     """The 64 bits number i of the stream `key`; also the key of its sub-stream i."""
     h = key + (np.uint64(i) + _ONE) * _GAMMA
@@ -24,13 +24,13 @@ def derive(key, i):
     return h ^ (h >> _S31)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def uniform(key, i):
     """Uniform on [0, 1), 53 bits."""
     return np.float64(derive(key, i) >> _S11) * (1.0 / 9007199254740992.0)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def normal(key):
     """Standard normal: ratio of uniforms with Leva's (1992) bounds, so that a logarithm is rarely needed."""
     i = 0
@@ -45,7 +45,7 @@ def normal(key):
             return v / u
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def log_gamma(shape, key):
     """log of a Gamma(shape, 1) draw (Marsaglia and Tsang 2000); the log does not underflow at small shapes."""
     if shape == 1.0:  # a value without a count at λ = 1: most entries of large tables
@@ -68,7 +68,7 @@ def log_gamma(shape, key):
                 return log(d * v) + boost
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def categorical(w, n, u):
     """Index drawn with probability ∝ w[:n], from one uniform u. A weight of zero is never drawn."""
     total = 0.0
