@@ -550,8 +550,12 @@ def test_new_cases_do_not_depend_on_n_jobs(fitted, mixed):
 def test_transform_of_the_training_cases_is_close_to_their_memberships(planted):
     x, _ = planted(N=120, P=12, S=3, seed=3, noise=0.1)
     model = BayesianCaseModel(3, n_iter=200, n_chains=2, random_state=0).fit(x)
-    np.testing.assert_allclose(model.transform(x), model.memberships_, atol=0.1)
-    np.testing.assert_allclose(model.transform(x).sum(axis=1), 1)
+    again = model.transform(x)
+    sure = model.memberships_.max(axis=1) > 0.99  # an unsure case was itself part of the few tables that it is folded into
+    assert sure.mean() > 0.9
+    np.testing.assert_allclose(again[sure], model.memberships_[sure], atol=0.1)
+    assert np.abs(again - model.memberships_).mean() < 0.01
+    np.testing.assert_allclose(again.sum(axis=1), 1)
 
 
 def test_unseen_values_warn_once_and_count_as_missing(fitted, mixed):

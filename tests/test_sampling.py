@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+import bayescase.kernels.cpu
 import bayescase.sampling
 from bayescase import BayesianCaseModel, FileFormatError
 from bayescase.model import log_joint
@@ -41,14 +42,14 @@ def test_the_number_of_threads_changes_nothing(holes, sampler, n_chains, same):
 def test_the_split_into_blocks_changes_nothing(holes, sampler, cells, same, monkeypatch):
     whole = BayesianCaseModel(3, sampler=sampler, **SETTINGS | {"n_chains": 1}).fit(holes)
     blocks = []
-    split = bayescase.sampling.Chain.__init__
+    prepare = bayescase.kernels.cpu.Work.__init__
 
-    def spy(self, number, data, hyper, plan, pool, n_blocks):
+    def spy(self, data, hyper, z_type, pool=None, n_blocks=1):
         blocks.append(n_blocks)
-        split(self, number, data, hyper, plan, pool, n_blocks)
+        prepare(self, data, hyper, z_type, pool, n_blocks)
 
     monkeypatch.setattr(bayescase.sampling, "BLOCK_CELLS", cells)
-    monkeypatch.setattr(bayescase.sampling.Chain, "__init__", spy)
+    monkeypatch.setattr(bayescase.kernels.cpu.Work, "__init__", spy)
     same(whole, clone(whole).set_params(n_jobs=3).fit(holes))
     assert blocks[0] > 1  # else nothing was tested
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-NEW_CASE_TABLES = 4  # tables of φ kept per chain for new cases, evenly spaced over its kept draws
+NEW_CASE_TABLES = 8  # tables of φ kept per chain for new cases, evenly spaced over its kept draws
 AGREE = 0.9  # overlap from which two chains have found the same clusters
 
 

@@ -40,7 +40,11 @@ MUTANTS = {
         (CPU, "n = len(tables.part) - 1.0", "n = len(tables.part) - 0.0", 1),
         (CPU, "row_weight(0.0, n[used[t]], phi", "row_weight(0.0, n[used[t]] + (used[t] == own), phi", 1),
         (CPU, "row_weight(0.0, n[b], phi[b, v])", "row_weight(0.0, n[b] + (b == own), phi[b, v])", 1),
-        (CPU, "np.int64(m0 > cut[j])", "np.int64(m0 + own0 > cut[j])", 2),
+        (CPU, "m = int(n[s0]), int(n[s0] + n[s1]) - 1", "m = int(n[s0]), int(n[s0] + n[s1])", 1),
+        (CPU, "m0 = n0 - own0", "m0 = n0", 1),
+        (CPU, "n0 = m0 + new0", "n0 = n0 - own0 + new0", 1),
+        (CPU, "n[b] = m0, m - m0, 1.0", "n[b] = n0 - own0, m - 1 - n0 + own0, 1.0", 1),
+        (CPU, "n[s1] = n0, m + 1 - n0", "n[s1] = n0, m - n0", 1),
     ],
     "1 - q misprinted": [
         (MODEL, "return log(q) - log1p(-q) + e", "return log(q) + e", 1),

@@ -24,8 +24,8 @@ from .cpu import (
 )
 from .rng import categorical, derive, uniform
 
-BURN, KEEP = 5, 10  # sweeps of a new case per table
-PARTICLES, STOPS = 4, 32  # of the left-to-right estimate
+BURN, KEEP = 3, 6  # sweeps of a new case per table: there are several tables, and they differ more than the sweeps
+PARTICLES, STOPS = 2, 32  # of the left-to-right estimate
 
 
 class Fold(NamedTuple):
