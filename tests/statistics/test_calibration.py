@@ -63,7 +63,7 @@ def verdict(cpu, sampler, n_data):
 
 @pytest.mark.parametrize("sampler", ["rows", "collapsed"])
 def test_ranks_are_uniform(sampler):
-    (p, which), p_values = verdict(kernels(), sampler, 2000)
+    (p, which), p_values = verdict(kernels(), sampler, 1500)
     assert p > REJECT_BELOW, (which, p_values)
 
 
@@ -71,5 +71,5 @@ def test_ranks_are_uniform(sampler):
     ("sampler", "mutant"), [(s, m) for m in MUTANTS for s in ("rows", "collapsed") if s == "rows" or m not in ROWS_ONLY]
 )
 def test_mutant_is_rejected(sampler, mutant):
-    (p, which), p_values = verdict(kernels(mutant), sampler, 2000)
+    (p, which), p_values = verdict(kernels(mutant), sampler, 1500)
     assert p < REJECT_BELOW, (which, p_values)
