@@ -1,6 +1,6 @@
 """The Bayesian Case Model (Kim, Rudin, Shah, NIPS 2014), one equation per function.
 
-The leaf functions take and return scalars and are plain Python: `kernels.cpu` compiles these very objects, so what the
+The leaf functions take and return scalars and are plain Python: `kernels.tables` compiles these very objects, so what the
 tests hold against `log_joint` is what the samplers run. `log_joint` and `simulate` are the model as a whole, in NumPy.
 
 Values are global codes: feature j owns the codes offset[j] .. offset[j + 1] - 1, and -1 is a missing cell.

@@ -8,6 +8,8 @@ from numba import njit
 
 from bayescase.kernels import cpu
 from bayescase.kernels.rng import derive, stream
+from bayescase.kernels.rows import move_cells, row_labels, row_sums
+from bayescase.kernels.tables import ROWS, lanes_for
 from bayescase.state import init, make_data, make_hyper, new_state
 
 from .judge import REJECT_BELOW, pearson
@@ -58,13 +60,13 @@ def test_row_sums_at_the_edges_of_the_lanes(S):
     rng = np.random.default_rng(S)
     for N, P in ((1, 1), (33, 31), (64, 32), (5, 100)):
         x, _ = table(N, P, 3)
-        lanes = cpu.lanes_for(S)
+        lanes = lanes_for(S)
         values = np.zeros((3 * P + 1, lanes), dtype=np.float32)
         values[1:, :S] = rng.normal(size=(3 * P, S))
-        for lo in range(0, N, cpu.ROWS):
-            hi = min(lo + cpu.ROWS, N)
-            sums = np.full(cpu.ROWS * lanes, 99.0)
-            cpu.row_sums(values.ravel(), lanes, x, P, lo, hi, sums)
+        for lo in range(0, N, ROWS):
+            hi = min(lo + ROWS, N)
+            sums = np.full(ROWS * lanes, 99.0)
+            row_sums(values.ravel(), lanes, x, P, lo, hi, sums)
             expected = values.astype(float)[x[lo:hi] + 1].sum(axis=1)
             np.testing.assert_allclose(sums[: (hi - lo) * lanes].reshape(-1, lanes), expected, atol=1e-4)
 
@@ -84,7 +86,9 @@ def test_fast_paths_of_cell_moves(alpha, start):
     for gaps in (False, True):
         x[0, gap] = -1 if gaps else gap
         cells = [j for j in range(P) if x[0, j] >= 0]
-        leave = (smooth - a[:, None] * phi) / ((P - 1) * phi + smooth)
+        often = (
+            1.00001 * ((smooth - a[:, None] * phi) / ((P - 1) * phi + smooth))[:, 1:]
+        )  # each cell has a feature of one value
         # exact distribution of the row after one pass, by composing the conditionals
         states = {tuple(start[j] for j in cells): 1.0}
         for c, j in enumerate(cells):
@@ -104,7 +108,7 @@ def test_fast_paths_of_cell_moves(alpha, start):
             np.array([start]),
             phi,
             smooth,
-            leave.astype(np.float32),
+            np.ascontiguousarray(often, dtype=np.float32),
             a,
             gaps,
             n_draws,
@@ -116,19 +120,20 @@ def test_fast_paths_of_cell_moves(alpha, start):
 
 
 @njit
-def run(x, start, phi, smooth, leave, a, gaps, n_draws, out):
+def run(x, start, phi, smooth, often, a, gaps, n_draws, out):
     S, P = phi.shape[0], x.shape[1]
-    n, used, u, cut, rare = (
+    n, used, u, cut, rare, cells = (
         np.zeros(S),
         np.zeros(S, np.int64),
         np.zeros(P, np.float32),
         np.zeros(P, np.int32),
         np.zeros(P, np.bool_),
+        np.zeros((3, P), np.float32),
     )
     where, old = np.zeros(P + 1, np.int64), np.zeros(P + 1, np.int64)
     for t in range(n_draws):
         z = start.copy()
         n[:] = 0
-        k = cpu.row_labels(x, z, 0, P, gaps, n, used)
-        cpu.move_cells(x, z, 0, P, phi, smooth, leave, a, derive(np.uint64(7), t), u, cut, rare, n, used, k, where, old)
+        k = row_labels(x, z, 0, P, gaps, n, used)
+        move_cells(x, z, 0, P, phi, smooth, often, a, derive(np.uint64(7), t), u, cut, rare, cells, n, used, k, where, old)
         out[t] = z[0]

@@ -74,6 +74,35 @@ def add_to(typing_context, array, index, lanes):
 
 
 @intrinsic
+def take(typing_context, array, index):
+    """array.flat[index] of a C-ordered array, one at a time: LLVM would gather, which is slower on many processors."""
+
+    def generate(context, builder, signature, args):
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        return builder.load_atomic(builder.gep(data, [args[1]]), "monotonic", array.dtype.bitwidth // 8)
+
+    return array.dtype(array, types.intp), generate
+
+
+@intrinsic
+def prefetch(typing_context, array, row, column):
+    """Ask for the cache line of array[row, column], a C-ordered array, which may lie beyond its end."""
+
+    def generate(context, builder, signature, args):
+        view = context.make_array(signature.args[0])(context, builder, args[0])
+        stride = builder.extract_value(view.shape, 1)
+        at = builder.gep(view.data, [builder.add(builder.mul(args[1], stride), args[2])])
+        at = builder.bitcast(at, ir.IntType(8).as_pointer())
+        word = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [at.type, word, word, word])
+        call = builder.module.declare_intrinsic("llvm.prefetch", (at.type,), kind)
+        builder.call(call, [at, word(0), word(3), word(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, types.intp), generate
+
+
+@intrinsic
 def borrow(typing_context, array):
     """The same array, uncounted. The caller must keep the original alive, as a kernel's arguments are."""
 

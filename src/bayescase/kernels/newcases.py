@@ -8,21 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .cpu import (
-    ROWS,
-    compiled,
-    fill_row,
-    group_sums,
-    lanes_for,
-    make_scratch,
-    make_tables,
-    move_cells,
-    relabel_row,
-    row_labels,
-    row_rises,
-    row_sums,
-)
 from .rng import categorical, derive, uniform
+from .rows import group_sums, move_cells, relabel_row, row_labels, row_sums
+from .tables import ROWS, compiled, fill_row, lanes_for, make_scratch, make_tables, row_rises
 
 BURN, KEEP = 3, 6  # sweeps of a new case per table: there are several tables, and they differ more than the sweeps
 PARTICLES, STOPS = 2, 32  # of the left-to-right estimate
@@ -46,16 +34,17 @@ def make_fold(data, hyper, phi):
     tables = make_tables(data, S)
     phi = phi.astype(float)
     log_phi = np.log(np.maximum(phi, 1e-300))
-    fill_rows(tables, hyper, log_phi, phi, lanes_for(S))
+    fill_rows(data.offset, tables, hyper, log_phi, phi, lanes_for(S))
     rows_rise, _ = row_rises(hyper, np.zeros(0, dtype=int), P)
     z = np.zeros((ROWS, P), dtype=np.int64)
     return Fold(tables, np.append(0.0, log_phi.max(axis=1)), hyper, rows_rise, make_scratch(data, S, z.dtype), z)
 
 
 @compiled
-def fill_rows(tables, hyper, log_phi, phi, lanes):
-    for v in range(len(phi)):
-        fill_row(tables, hyper, log_phi, phi, v, v + 1, lanes)
+def fill_rows(offset, tables, hyper, log_phi, phi, lanes):
+    for j in range(len(offset) - 1):
+        for v in range(offset[j], offset[j + 1]):
+            fill_row(tables, hyper, log_phi, phi, v, v + 1, j, v == offset[j], lanes)
 
 
 @compiled
@@ -85,7 +74,9 @@ def sweep_row(x, z, i, P, fold, a, key, sums, at):
         group_sums(x, z, i, P, t.log_phi, lanes, c.used, k, c.n, sums, at, c.groups, c.rows)
         relabel_row(x, z, i, P, fold.rows_rise, key, c.groups, 0, lanes, c.n, c.used, k, c.weight, c.to)
     if fold.hyper.alpha > 0.0:
-        _, k = move_cells(x, z, i, P, t.phi, t.smooth, t.leave, a, key, c.u, c.cut, c.rare, c.n, c.used, k, c.rows, c.old)
+        _, k = move_cells(
+            x, z, i, P, t.phi, t.smooth, t.often, a, key, c.u, c.cut, c.rare, c.cells, c.n, c.used, k, c.rows, c.old
+        )
     return k
 
 
@@ -110,7 +101,7 @@ def fold_in(x, fold, seed, mean):
             total = 0.0
             top = -np.inf
             for s in range(S):
-                w[s] = sums[i * lanes + s] + fold.rows_rise[s, observed]
+                w[s] = sums[i * lanes + s] + fold.rows_rise[observed, s]
                 top = max(top, w[s])
             for s in range(S):
                 w[s] = exp(w[s] - top)
