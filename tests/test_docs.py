@@ -26,6 +26,22 @@ def test_readme_code_prints_what_the_readme_shows():
     assert printed.getvalue() == output
 
 
+PAGES = ("docs/prediction.md",)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_code_of_a_page_runs_from_top_to_bottom_and_prints_what_it_shows(page):
+    text, names = (ROOT / page).read_text("utf-8"), {}
+    blocks = re.findall(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", text, re.S)
+    assert len(blocks) == text.count("```python") > 0
+    for code, output in blocks:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(code, page, "exec"), names)
+        if output:
+            assert printed.getvalue() == output
+
+
 def rows():
     for line in (ROOT / "docs/notation.md").read_text("utf-8").splitlines():
         cells = [cell.strip() for cell in line.split("|")[1:-1]]

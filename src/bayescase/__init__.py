@@ -11,6 +11,8 @@ Reading order, each file using only those before it:
     posterior    draws → averages, labels aligned
     sampling     the only loop: chains × sweeps
     estimator    BayesianCaseModel, the scikit-learn coat
+    classifier   BayesianCaseClassifier: labels from memberships, explained by prototypes
+    selection    select_n_clusters: the held-out curve
     cli          the command line
 """
 
@@ -18,18 +20,29 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .classifier import BayesianCaseClassifier
     from .datasets import load_recipes, load_smileys
     from .estimator import BayesianCaseModel
+    from .selection import select_n_clusters
     from .storage import FileFormatError
 
 __version__ = "0.1.0"
-__all__ = ["BayesianCaseModel", "FileFormatError", "load_recipes", "load_smileys"]
+__all__ = [
+    "BayesianCaseClassifier",
+    "BayesianCaseModel",
+    "FileFormatError",
+    "load_recipes",
+    "load_smileys",
+    "select_n_clusters",
+]
 
 _HOME = {
+    "BayesianCaseClassifier": "classifier",
     "BayesianCaseModel": "estimator",
     "FileFormatError": "storage",
     "load_recipes": "datasets",
     "load_smileys": "datasets",
+    "select_n_clusters": "selection",
 }
 
 

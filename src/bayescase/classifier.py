@@ -1,0 +1,356 @@
+"""BayesianCaseClassifier: labels from memberships, and the prototypes behind each prediction."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone, is_classifier
+from sklearn.svm import SVC, LinearSVC, NuSVC
+from sklearn.utils import check_array, column_or_1d, get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from .encoding import is_missing, read
+from .estimator import BayesianCaseModel
+
+SHOWN = 0.05  # a printed explanation leaves out clusters with less membership than this
+MOST_FEATURES = 6  # that a printed line names
+
+
+@dataclass(frozen=True)
+class PrototypeEvidence:
+    """A prototype behind a prediction, and what the case has in common with it."""
+
+    cluster: int
+    membership: float  # how much of the case belongs to the cluster
+    prototype: int  # row of the catalogue: of the fitted X, unless case_model has candidates
+    label: Any  # of the prototype; None if it is one of the candidates, which have no labels
+    values: dict[str, Any]  # the prototype's values on its key features, those of the subspace, the most telling first
+    agrees: dict[str, bool | None]  # does the case have the same value? None where it has no value
+    contribution: float | None  # of the membership to the decision for the predicted label; None unless that is linear
+
+    def __str__(self):
+        known = [agrees for agrees in self.agrees.values() if agrees is not None]
+        words = f"{self.membership:.0%} like case {self.prototype}"
+        words += "" if self.label is None else f" ({self.label})"
+        words += "" if self.contribution is None else f", which adds {self.contribution:+.2f}"
+        words += f": agrees on {sum(known)} of {len(known)} key features"
+        same = [f"{name}={value}" for name, value in self.values.items() if self.agrees[name]]
+        other = [f"{name}={value}" for name, value in self.values.items() if self.agrees[name] is False]
+        words += f", {shortened(same)}" if same else ""
+        return words + (f"; not {shortened(other)}" if other else "")
+
+
+@dataclass(frozen=True)
+class PredictionExplanation:
+    """Why a case got its label: the prototypes behind the prediction, the largest membership first."""
+
+    label: Any
+    evidence: tuple[PrototypeEvidence, ...]
+    intercept: float | None  # of the decision for the label, which is this plus all contributions; None unless that is linear
+
+    def __str__(self):
+        shown = [e for e in self.evidence if e.membership >= SHOWN] or self.evidence[:1]
+        return "\n".join([f"{self.label}:", *(f"  {evidence}" for evidence in shown)])
+
+
+def shortened(names):
+    more = len(names) - MOST_FEATURES
+    return ", ".join(names[:MOST_FEATURES]) + (f" and {more} more" if more > 0 else "")
+
+
+def labels_by_prototype(estimator):
+    return estimator.by == "prototype"
+
+
+def offers(method):
+    """Does the classifier have the method? The fitted one if there is one, else the one that `fit` will clone."""
+
+    def check(estimator):
+        if labels_by_prototype(estimator):
+            return method == "predict_proba"
+        fitted = getattr(estimator, "classifier_", None)
+        return hasattr(choose(estimator.classifier, default_classifier) if fitted is None else fitted, method)
+
+    return check
+
+
+def choose(part, default):
+    """`part or default()` would ask for the length of a forest or a pipeline."""
+    return default() if part is None else part
+
+
+def default_classifier():
+    """The paper's linear SVM.
+
+    LinearSVC, not SVC(kernel="linear"): it has one weight per label and cluster, which an explanation can show (SVC has one
+    per pair of labels), and its time grows with the number of cases, not with its square. The primal problem is small, since
+    there are never more clusters than cases, and needs no random numbers.
+    """
+    return LinearSVC(dual=False)
+
+
+class BayesianCaseClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+    """A classifier on the clusters of a Bayesian Case Model, which explains its predictions by prototypes.
+
+    The clusters are found without the labels. With ``by="memberships"``, the paper's recipe, the memberships of a case (π in
+    the paper) are the features of a classifier. With ``by="prototype"`` a case takes the label of its prototype, as in the
+    paper's unsupervised accuracy.
+
+    Parameters
+    ----------
+    case_model : BayesianCaseModel, default=None
+        The model that finds clusters and memberships; ``BayesianCaseModel()`` if None.
+    classifier : scikit-learn classifier, default=None
+        What predicts labels from memberships; a linear SVM, ``LinearSVC(dual=False)``, if None. Not used, and so not allowed,
+        with ``by="prototype"``.
+    by : {"memberships", "prototype"}, default="memberships"
+        "prototype" gives each cluster the label of the case that is its prototype; if several cases tie for prototype, the
+        label most of them have. The probability of a label is the sum of the memberships of its clusters, and the most
+        probable label is predicted. That is the label of the case's own cluster wherever one cluster has more than half of
+        the case.
+
+    Attributes
+    ----------
+    case_model_ : BayesianCaseModel
+        The fitted case model.
+    classifier_ : classifier or None
+        The fitted classifier; None with ``by="prototype"``.
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    prototype_labels_ : ndarray of shape (n_clusters,) or None
+        The label of each cluster's prototype; None if `case_model` has candidates, which have no labels.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X has names.
+
+    Examples
+    --------
+    >>> from bayescase import BayesianCaseClassifier, BayesianCaseModel, load_recipes
+    >>> recipes = load_recipes()
+    >>> model = BayesianCaseModel(n_clusters=5, random_state=0)
+    >>> classifier = BayesianCaseClassifier(model, by="prototype").fit(recipes.table, recipes.families)
+    >>> classifier.score(recipes.table, recipes.families) > 0.8
+    True
+    """
+
+    def __init__(self, case_model: BayesianCaseModel | None = None, classifier: Any = None, *, by: str = "memberships"):
+        self.case_model = case_model
+        self.classifier = classifier
+        self.by = by
+
+    def fit(self, X: Any, y: Any) -> BayesianCaseClassifier:
+        """Find clusters in X, then learn labels from them.
+
+        Parameters
+        ----------
+        X : array or table of shape (n_samples, n_features)
+            As for `BayesianCaseModel.fit`.
+        y : array of shape (n_samples,)
+            A label for each case, of any type that can be sorted.
+
+        Returns
+        -------
+        self
+        """
+        case_model, classifier = check_parts(self)
+        n_cases = read(X).n_cases
+        y = check_labels(y, n_cases)
+        case_model = clone(case_model).fit(X)
+        classes = np.unique(y)
+        if classifier is not None:
+            classifier = clone(classifier).fit(case_model.predict_proba(X), y)
+            classes = classifier.classes_
+        else:
+            warn_arbitrary(case_model)
+        self.case_model_, self.classifier_, self.classes_ = case_model, classifier, classes
+        self.prototype_labels_: Any = prototype_labels(case_model, y) if case_model.candidates is None else None
+        self.n_features_in_ = case_model.n_features_in_
+        if hasattr(case_model, "feature_names_in_"):
+            self.feature_names_in_ = case_model.feature_names_in_
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The label of each case.
+
+        Parameters
+        ----------
+        X : array or table of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return self._labels(self._memberships(X))
+
+    @available_if(offers("predict_proba"))
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """The probability of each label, in the order of `classes_`: memberships summed by label, or the classifier's.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        memberships = self._memberships(X)
+        return self._summed(memberships) if self.classifier_ is None else self.classifier_.predict_proba(memberships)
+
+    @available_if(offers("decision_function"))
+    def decision_function(self, X: Any) -> np.ndarray:
+        """The classifier's decision function of the memberships.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) for two labels, (n_samples, n_classes) for more
+        """
+        memberships = self._memberships(X)
+        return self.classifier_.decision_function(memberships)
+
+    def explain(self, X: Any) -> list[PredictionExplanation]:
+        """The prototypes behind the prediction of each case.
+
+        Parameters
+        ----------
+        X : array or table of shape (n_samples, n_features)
+
+        Returns
+        -------
+        list of PredictionExplanation
+            One per case; print it to read it. For each cluster, from the largest membership to the smallest: the prototype, its
+            label, its values on its key features (those of the subspace), whether the case agrees, and, if the classifier is
+            linear, what the membership contributes to the decision for the predicted label.
+        """
+        memberships = self._memberships(X)
+        labels, model = self._labels(memberships).tolist(), self.case_model_
+        own = [None] * len(model.prototypes_) if self.prototype_labels_ is None else self.prototype_labels_.tolist()
+        cases = model._encoding.decode(model._encoding.encode(read(X))[0])
+        names = [feature.name for feature in model._encoding.features]
+        weights = linear_weights(self.classifier_, len(self.classes_))
+        key_features = [find_key_features(model, s) for s in range(len(model.prototypes_))]
+        explanations = []
+        for case, membership, label in zip(cases, memberships, labels, strict=True):
+            coef, intercept = (None, None) if weights is None else weights[int(np.flatnonzero(self.classes_ == label)[0])]
+            evidence = []
+            for s in np.argsort(-membership, kind="stable"):
+                prototype, keys = model.prototype_cases_[s], key_features[s]
+                evidence.append(
+                    PrototypeEvidence(
+                        cluster=int(s),
+                        membership=float(membership[s]),
+                        prototype=int(model.prototypes_[s]),
+                        label=own[s],
+                        values={names[j]: prototype[j] for j in keys},
+                        agrees={names[j]: None if case[j] is None else bool(case[j] == prototype[j]) for j in keys},
+                        contribution=None if coef is None else float(coef[s] * membership[s]),
+                    )
+                )
+            explanations.append(PredictionExplanation(label, tuple(evidence), intercept))
+        return explanations
+
+    def _memberships(self, X):
+        check_is_fitted(self)
+        return self.case_model_.predict_proba(X)
+
+    def _labels(self, memberships):
+        if self.classifier_ is None:
+            return self.classes_[self._summed(memberships).argmax(axis=1)]
+        return self.classifier_.predict(memberships)
+
+    def _summed(self, memberships):
+        return memberships @ (self.prototype_labels_[:, None] == self.classes_)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags = get_tags(choose(self.case_model, BayesianCaseModel)).input_tags
+        if labels_by_prototype(self):
+            tags.classifier_tags.poor_score = True  # clusters found without labels need not be those of the labels
+        elif self.classifier is not None:
+            tags.classifier_tags = get_tags(self.classifier).classifier_tags or tags.classifier_tags
+        return tags
+
+
+def find_key_features(model, s):
+    """The features of the subspace that the prototype has a value for; first those whose value is rarest in other clusters."""
+
+    def telling(j):
+        chance = model.value_probabilities_[j][:, model.feature_values_[j].index(model.prototype_cases_[s, j])]
+        return chance[s] / chance.mean()
+
+    keys = [j for j in np.flatnonzero(model.subspaces_[s]) if model.prototype_cases_[s, j] is not None]
+    return sorted(keys, key=telling, reverse=True)
+
+
+def prototype_labels(model, y):
+    """The label of each cluster's prototype: that of most of the tied cases; if labels tie, too, the first-named case's."""
+    labels = [Counter(y[list(ranked[0].ties)].tolist()).most_common(1)[0][0] for ranked in model.prototype_probabilities_]
+    return np.array(labels, dtype=y.dtype)
+
+
+def warn_arbitrary(model):
+    """Without a subspace every case is as good a prototype, so its label says nothing."""
+    arbitrary = [str(s) for s in np.flatnonzero(~model.subspaces_.any(axis=1))]
+    if arbitrary:
+        some = f"Cluster {arbitrary[0]} has" if len(arbitrary) == 1 else f"Clusters {', '.join(arbitrary)} have"
+        warnings.warn(
+            f"{some} no key feature, so which case is the prototype, and with it the label, is arbitrary; a smaller c may "
+            "help, or by='memberships'.",
+            stacklevel=3,
+        )
+
+
+def linear_weights(classifier, n_classes):
+    """For each label (weights of the memberships, intercept) of its decision; None unless there is one decision per label."""
+    if not hasattr(classifier, "coef_") or (isinstance(classifier, (SVC, NuSVC)) and n_classes > 2):  # a decision per pair
+        return None
+    coef, intercept = np.asarray(classifier.coef_), np.ravel(classifier.intercept_)
+    if coef.ndim != 2 or n_classes < 2:
+        return None
+    if len(coef) == 1 and n_classes == 2:  # the decision for the second label
+        coef, intercept = np.vstack([-coef, coef]), np.array([-intercept[0], intercept[0]])
+    return [(row, float(b)) for row, b in zip(coef, np.broadcast_to(intercept, len(coef)), strict=True)]
+
+
+# --- checks ---------------------------------------------------------------------------------------------------------------
+
+
+def check_parts(estimator):
+    """(case model, classifier or None), neither of them cloned yet."""
+    if estimator.by not in ("memberships", "prototype"):
+        raise ValueError(f"by must be 'memberships' or 'prototype', not {estimator.by!r}.")
+    model = choose(estimator.case_model, BayesianCaseModel)
+    if not isinstance(model, BayesianCaseModel):
+        raise TypeError(f"case_model must be a BayesianCaseModel, not {model!r}.")
+    if estimator.classifier is not None and not (
+        isinstance(estimator.classifier, BaseEstimator) and is_classifier(estimator.classifier)
+    ):
+        raise TypeError(f"classifier must be a scikit-learn classifier, not {estimator.classifier!r}.")
+    if estimator.by == "memberships":
+        return model, choose(estimator.classifier, default_classifier)
+    if estimator.classifier is not None:
+        raise ValueError("by='prototype' uses no classifier; leave classifier out, or use by='memberships'.")
+    if model.candidates is not None:
+        raise ValueError(
+            "by='prototype' needs prototypes with labels, but candidates have none: give candidate_weights to choose among the "
+            "cases of X instead, or use by='memberships'."
+        )
+    return model, None
+
+
+def check_labels(y, n_cases):
+    if y is None:
+        raise ValueError("BayesianCaseClassifier requires y to be passed, but the target y is None.")
+    y = column_or_1d(y, warn=True)
+    if y.dtype == object and any(is_missing(label) for label in y):
+        raise ValueError("Input y contains NaN or None: give every case a label.")
+    check_array(y, ensure_2d=False, dtype=None, input_name="y")
+    check_classification_targets(y)
+    if len(y) != n_cases:
+        raise ValueError(f"X has {n_cases} cases, but y has {len(y)} labels: give one label per case.")
+    return y
