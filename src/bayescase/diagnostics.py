@@ -24,6 +24,13 @@ LARGEST_R_HAT = 1.05
 FEWEST_SWEEPS = 4  # two halves of two
 
 
+class Round(NamedTuple):
+    """Sweeps that belong together and whose draws are kept, every few of them: first … end − 1."""
+
+    first: int
+    end: int
+
+
 class Quantity(NamedTuple):
     """One label-free quantity over the sweeps after the burn-in, of the chains that the results rest on."""
 
@@ -159,9 +166,9 @@ def normal_ranks(x):
 # --- the verdict --------------------------------------------------------------------------------------------------------
 
 
-def diagnose(trace, burn_in, overlap):
-    """Diagnostics of a run: its trace, the sweeps to leave out, and each chain's overlap with the best one."""
-    kept = {name: trace[name][:, burn_in:] for name in TRACED}
+def diagnose(trace, of, overlap):
+    """Diagnostics of the sweeps of a round, from the trace and each chain's overlap with the best one."""
+    kept = {name: trace[name][:, of.first : of.end] for name in TRACED}
     agree = overlap >= AGREE
     quantities = {}
     for name in QUANTITIES:
@@ -224,9 +231,9 @@ def judge(quantities, log_joint, agree, n_sweeps):
     return f"Good: all {C} chains agree, and {figures}", ""
 
 
-def is_settled(trace, burn_in):
+def is_settled(trace, of):
     """Is every chain by itself where it will stay? Then more sweeps will not bring chains together that are apart."""
-    return all(r_hat(chain[None, burn_in:]) <= LARGEST_R_HAT for name in QUANTITIES for chain in trace[name])
+    return all(r_hat(chain[None, of.first : of.end]) <= LARGEST_R_HAT for name in QUANTITIES for chain in trace[name])
 
 
 # --- ArviZ ----------------------------------------------------------------------------------------------------------------

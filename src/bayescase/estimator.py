@@ -20,7 +20,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import __version__, storage
-from .diagnostics import Diagnostics, diagnose, to_arviz
+from .diagnostics import Diagnostics, Round, diagnose, to_arviz
 from .encoding import Encoding, Table, read
 from .posterior import Candidate, is_exchangeable, summarise, top_candidates
 from .sampling import Plan, Report, doubling, one_round, run, seed_of
@@ -251,8 +251,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             checkpoint=self.checkpoint,
         )
         posterior = summarise(draws.chains, is_exchangeable(data, hyper))
-        kept = slice(draws.burn_in, None, plan.thin)
-        self._set_results(columns, encoding, data, hyper, plan.seed, posterior._asdict(), draws.trace, kept)
+        self._set_results(columns, encoding, data, hyper, plan.seed, posterior._asdict(), draws.trace, draws.kept, plan.thin)
         if self.keep_draws:
             self.draws_ = keep(draws, posterior.relabel)
         elif hasattr(self, "draws_"):
@@ -266,7 +265,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         known = None if self.random_state is not None or self.checkpoint is None else seed_of(self.checkpoint)
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)) if known is None else known
 
-    def _set_results(self, columns, encoding, data, hyper, seed, posterior, trace, kept):
+    def _set_results(self, columns, encoding, data, hyper, seed, posterior, trace, kept, thin):
         """Give the results their public names; also what `load` calls."""
         self.n_features_in_ = len(encoding.features)
         if columns is not None:
@@ -274,7 +273,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         self._encoding, self._data, self._hyper, self._seed = encoding, data, hyper, seed
-        self._posterior, self._trace, self._kept = posterior, trace, kept
+        self._posterior, self._trace, self._kept, self._thin = posterior, trace, kept, thin
         self._n_features_out = len(hyper.beta)
         # In the paper these are p_s, ω_sj, π_i and φ_sj.
         self.prototype_probabilities_: list[tuple[Candidate, ...]] = top_candidates(
@@ -290,7 +289,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         self.feature_values_ = [feature.values for feature in encoding.features]
         self.log_joint_ = trace["log_joint"]
         self.chain_overlap_ = posterior["overlap"]
-        self.diagnostics_: Diagnostics = diagnose(trace, kept.start, self.chain_overlap_)
+        self.diagnostics_: Diagnostics = diagnose(trace, kept, self.chain_overlap_)
         self.n_iter_ = self.log_joint_.shape[1]
 
     # --- new cases ----------------------------------------------------------------------------------------------------
@@ -426,8 +425,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         xarray.DataTree with ArviZ 1.x, arviz.InferenceData with 0.x
         """
         check_is_fitted(self)
-        sweeps = np.arange(self.n_iter_)
-        sweeps = sweeps[self._kept] if hasattr(self, "draws_") else sweeps[self._kept.start :]
+        sweeps = np.arange(self._kept.first, self._kept.end, self._thin if hasattr(self, "draws_") else 1)
         more, names = {}, [feature.name for feature in self._encoding.features]
         if hasattr(self, "draws_"):
             more = {"prototype": self.draws_.p, "subspace": self.draws_.omega}
@@ -446,7 +444,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             "columns": list(self.feature_names_in_) if hasattr(self, "feature_names_in_") else None,
             "features": self._encoding.to_json(),
             "seed": self._seed,
-            "kept": [self._kept.start, self._kept.step],
+            "kept": list(self._kept),
+            "thin": self._thin,
             "hyper": {"alpha": self._hyper.alpha, "lam": self._hyper.lam, "c": self._hyper.c},
             "own_cases": self._data.candidates is self._data.x,
         }
@@ -484,7 +483,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
                 header["seed"],
                 group["posterior"],
                 group["trace"],
-                slice(header["kept"][0], None, header["kept"][1]),
+                Round(*header["kept"]),
+                header["thin"],
             )
             if group["draws"]:
                 model.draws_ = KeptDraws(**group["draws"])
@@ -687,8 +687,9 @@ def check_fitted(header, encoding, data, hyper, posterior, trace, draws):
     need(all(f.values and (f.kind != "number" or len(f.edges) == len(f.values) - 1) for f in encoding.features), "features")
     need(np.array_equal(data.offset, encoding.offset) and data.offset.dtype == np.int64, "offsets")
     need(is_int(header["seed"]) and 0 <= header["seed"] < 2**63, "seed")
-    burn_in, thin = header["kept"]
-    need(is_int(burn_in) and is_int(thin) and 0 <= burn_in < T and thin > 0, "kept sweeps")
+    first, end = header["kept"]
+    need(is_int(first) and is_int(end) and is_int(header["thin"]), "kept sweeps")
+    need(0 <= first < end <= T and header["thin"] > 0, "kept sweeps")
     need(isinstance(hyper.alpha, float) and isinstance(hyper.lam, float) and isinstance(hyper.c, float), "hyperparameters")
     need(hyper.alpha >= 0 and hyper.lam > 0 and hyper.c >= 0 and (hyper.q > 0).all() and (hyper.q < 1).all(), "range")
     whole(data.x, (N, P), -1, V)
@@ -711,7 +712,7 @@ def check_fitted(header, encoding, data, hyper, posterior, trace, draws):
     ):
         real(array, shape)
     if draws:
-        D = len(range(burn_in, T, thin))
+        D = len(range(first, end, header["thin"]))
         whole(draws["z"], (C, D, N, P), 0, S)
         whole(draws["p"], (C, D, S), 0, M)
         real(draws["omega"], (C, D, S, P))

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import storage
-from .diagnostics import TRACED, diagnose, is_settled
+from .diagnostics import TRACED, Round, diagnose, is_settled
 from .kernels import cpu
 from .kernels.rng import stream
 from .posterior import Accumulator, compare, is_exchangeable
@@ -29,13 +29,6 @@ FIRST_ROUND = 250  # sweeps at least, if a run chooses its own length
 ROUNDS_APART = 2  # after so many rounds of settled chains that disagree, more sweeps are not going to help
 START, SWEEP = range(2)  # purposes of a chain's random numbers
 BLOCK_CELLS = 1 << 16  # a block smaller than this costs more to hand to a thread than to run
-
-
-class Round(NamedTuple):
-    """Sweeps whose draws are kept, every `thin`-th of them: first … end − 1."""
-
-    first: int
-    end: int
 
 
 class Plan(NamedTuple):
@@ -90,7 +83,7 @@ class Draws(NamedTuple):
 
     chains: list  # Accumulator per chain
     trace: dict  # name → (chains, sweeps), of the label-free quantities
-    burn_in: int  # sweeps of the trace before the first kept draw
+    kept: Round  # the sweeps that the kept draws come from
     interrupted: bool
 
 
@@ -106,6 +99,7 @@ class Chain:
         self.n_cells = int(self.state.n_sv.sum())
         self.n_rows = max(1, int((count_observed(data.x) > 0).sum()))
         self.draws = self.keep_nothing(plan.rounds[0])
+        self.before = None  # the draws of the last round, if there was one; not worth a place in the checkpoint
         self.trace = np.zeros((len(TRACED), plan.n_iter))
         cpu.update_p_omega(data, hyper, self.state, work, stream(plan.seed, number, START), blocked=True)
         self.chance = work.chance.copy()
@@ -135,8 +129,8 @@ class Chain:
         )
         self.chance[:] = work.chance
         now = plan.round_of(t)
-        if t == now.first:
-            self.draws = self.keep_nothing(now)
+        if t == now.first and now != plan.rounds[0]:
+            self.before, self.draws = self.draws, self.keep_nothing(now)
         if t >= now.first and (t - now.first) % plan.thin == 0:
             self.draws.add(state, self.chance, log_joint)
 
@@ -225,18 +219,15 @@ def run(data, hyper, plan, *, n_jobs=1, callback=None, verbose=0, checkpoint=Non
     t = stage.sweep
     if t == 0:
         raise KeyboardInterrupt
-    for chain in chains:
-        if chain.draws.n == 0:  # stopped while burning in: the last state is all there is
-            chain.draws.add(chain.state, chain.chance, chain.trace[0, t - 1])
+    kept = close(chains, plan, t)
     if not stage.finished:
-        kept = chains[0].draws.n
+        n = chains[0].draws.n
         warnings.warn(
-            f"Stopped after {t} of {'at most ' * (len(plan.rounds) > 1)}{plan.n_iter} sweeps; the results rest on {kept} kept "
-            f"draw{'s' * (kept > 1)} per chain.",
+            f"Stopped after {t} of {'at most ' * (len(plan.rounds) > 1)}{plan.n_iter} sweeps; the results rest on {n} kept "
+            f"draw{'s' * (n > 1)} per chain.",
             stacklevel=2,
         )
-    burn_in = min(plan.round_of(t - 1).first, t - 1)
-    return Draws([chain.draws for chain in chains], trace_of(chains, t), burn_in, not stage.finished)
+    return Draws([chain.draws for chain in chains], trace_of(chains, t), kept, not stage.finished)
 
 
 def advance(stage, chains, plan):
@@ -246,10 +237,24 @@ def advance(stage, chains, plan):
         return Stage(t, stage.apart, t == plan.n_iter)
     trace, draws = trace_of(chains, t), [chain.draws for chain in chains]
     _, overlap = compare(draws, is_exchangeable(chains[0].data, chains[0].hyper))
-    verdict = diagnose(trace, now.first, overlap)
-    parted = verdict.n_agreeing < verdict.n_chains and is_settled(trace, now.first)
+    verdict = diagnose(trace, now, overlap)
+    parted = verdict.n_agreeing < verdict.n_chains and is_settled(trace, now)
     apart = stage.apart + 1 if parted else 0
     return Stage(t, apart, verdict.converged or apart >= ROUNDS_APART)
+
+
+def close(chains, plan, t):
+    """Settle which draws are kept after t sweeps; returns the sweeps that they come from."""
+    now = plan.round_of(t - 1)
+    if chains[0].before is not None and chains[0].before.n > chains[0].draws.n:  # stopped early in a round
+        for chain in chains:
+            chain.draws = chain.before
+        return plan.rounds[plan.rounds.index(now) - 1]
+    if chains[0].draws.n == 0:  # stopped while burning in: the last state is all there is
+        for chain in chains:
+            chain.draws.add(chain.state, chain.chance, chain.trace[0, t - 1])
+        return Round(t - 1, t)
+    return Round(now.first, t)
 
 
 def trace_of(chains, t):
