@@ -152,6 +152,14 @@ def test_chains_in_different_clusters():
     assert "the best of 4 stands alone and gives the results; the log joint of the others is 0 to 160 lower" in alone.verdict
 
 
+def test_chains_that_mix_but_whose_clusters_do_not_match():
+    found = diagnose(traced(wander(4, 400, 0.2)), 0, np.array([1.0, 0.95, 0.8, 0.95]))
+    assert not found.converged
+    assert found.verdict.startswith("The chains mix, R-hat over all is at most 1.0")
+    assert "3 of 4 agree" in found.verdict
+    assert found.advice.startswith("Try fewer clusters")
+
+
 def test_chains_in_different_clusters_that_are_too_short_as_well():
     found = diagnose(traced(wander(3, 60, 0.95)), 0, np.array([1.0, 0.95, 0.5]))
     assert "2 of 3 agree" in found.verdict

@@ -212,8 +212,14 @@ def judge(quantities, log_joint, agree, n_sweeps):
         f"{in_words(of_ess)} has {least:.0f} effective draws ({ENOUGH_DRAWS} are needed)."
     )
     if A < C:
-        gaps = [f"{max(log_joint[agree].mean() - other, 0.0):.0f}" for other in np.sort(log_joint[~agree])[::-1]]
         who = f"{A} of {C} agree, the best one among them, and give" if A > 1 else f"the best of {C} stands alone and gives"
+        mixing = max(of.r_hat_all for of in quantities.values())
+        if enough and mixing <= LARGEST_R_HAT:
+            return (
+                f"The chains mix, R-hat over all is at most {mixing:.2f}, but their clusters do not match: {who} the results.",
+                "Try fewer clusters, since the data hardly tell these apart, or a smaller thin if few draws were kept.",
+            )
+        gaps = [f"{max(log_joint[agree].mean() - other, 0.0):.0f}" for other in np.sort(log_joint[~agree])[::-1]]
         lower = gaps[0] if gaps[0] == gaps[-1] else f"{gaps[0]} to {gaps[-1]}"
         rest = "the other" if A == C - 1 else "the others"
         found = f"The chains found different clusters: {who} the results; the log joint of {rest} is {lower} lower."

@@ -84,7 +84,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         Start of the chains: cases near seeds that lie far apart, a random label per case, a random label per cell (per case
         at alpha = 0), or given labels, with -1 for unknown (drawn at random). A list names the start of each chain; "mixed"
         is "seeded", "cases", "seeded", "cells", and so on: chains that agree although they started differently can be
-        trusted more.
+        trusted more, but a start from cells may take long on wide tables.
     candidates : table, default=None
         The catalogue that prototypes are chosen from, with the features of X; the cases themselves if None.
     candidate_weights : array of shape (n_candidates,), default=None
