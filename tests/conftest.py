@@ -1,5 +1,7 @@
 """Data and fitted models that many tests share."""
 
+import dataclasses
+
 import hypothesis
 import numpy as np
 import pytest
@@ -61,11 +63,15 @@ def same():
         return {name: value for name, value in vars(model).items() if name.endswith("_") and not name.startswith("_")}
 
     def equal(a, b):
+        if dataclasses.is_dataclass(a):
+            return equal(vars(a), vars(b))
+        if isinstance(a, dict):
+            return a.keys() == b.keys() and all(equal(a[key], b[key]) for key in a)
         if isinstance(a, (list, tuple)):
             return len(a) == len(b) and all(equal(x, y) for x, y in zip(a, b, strict=True))
         if isinstance(a, np.ndarray):
             return a.dtype == b.dtype and np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
-        return a == b
+        return a == b or (a != a and b != b)
 
     def compare(first, second, but=()):
         a, b = learned(first), learned(second)

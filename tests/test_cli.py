@@ -80,7 +80,8 @@ def test_demo_shows_the_clusters(demo):
     names = set(bayescase.load_recipes().names)
     assert sum(name in recipes for name in names) >= 5
     assert "colour" in faces
-    assert demo.stderr == ""  # no progress bar where nobody looks
+    assert len(re.findall(r"^(?:Good|The chains)", demo.stdout, flags=re.M)) == 2  # a verdict on each fit
+    assert demo.stderr == ""  # no warning, and no progress bar where nobody looks
 
 
 def test_demo_is_the_same_with_one_thread(demo):

@@ -1,5 +1,6 @@
 """Runs: threads and blocks that change nothing, callbacks, interruption, checkpoints, the progress bar."""
 
+import dataclasses
 import os
 import random
 import signal
@@ -8,6 +9,7 @@ import sys
 import textwrap
 import threading
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -17,7 +19,7 @@ import bayescase.kernels.cpu
 import bayescase.sampling
 from bayescase import BayesianCaseModel, FileFormatError
 from bayescase.model import log_joint
-from bayescase.sampling import heat_at
+from bayescase.sampling import Plan, doubling, heat_at, one_round
 
 SETTINGS = {"alpha": 0.3, "n_iter": 40, "n_chains": 2, "keep_draws": True, "random_state": 0}
 
@@ -86,13 +88,13 @@ def test_heat_is_gone_before_the_first_kept_draw(holes, sampler):
 
 
 def test_heat_rises_to_one_by_the_middle_of_the_burn_in():
-    plan = bayescase.sampling.Plan("rows", 100, 40, 5, 1, "cases", 0, 0.2, False, 0)
+    plan = Plan("rows", one_round(100, 40), 5, 1, ("cases",), (0,), 0.2, False, 0)
     heat = [heat_at(plan, t) for t in range(100)]
     assert heat[0] == 0.2
     assert (np.diff(heat) >= 0).all()
     assert heat[19] < 1
     assert set(heat[20:]) == {1.0}
-    assert heat_at(plan._replace(burn_in=0), 0) == heat_at(plan._replace(burn_in=1), 0) == 1.0
+    assert {heat_at(plan._replace(rounds=one_round(100, burn_in)), 0) for burn_in in (0, 1)} == {1.0}
 
 
 # --- callback ---------------------------------------------------------------------------------------------------------
@@ -225,11 +227,13 @@ CHANGES = {
     "q per feature": {"q": [0.8] * 6 + [0.7]},
     "seed": {"random_state": 1},
     "n_iter": {"n_iter": 41},
+    "auto": {"n_iter": "auto"},
     "burn_in": {"burn_in": 21},
     "thin": {"thin": 4},
     "n_chains": {"n_chains": 3},
     "sampler": {"sampler": "collapsed"},
     "init": {"init": "cases"},
+    "one init": {"init": ["seeded", "cells"]},
     "labels": {"init": [0] * 90},
     "heat": {"heat": 0.9},
     "keep_draws": {"keep_draws": False},
@@ -288,15 +292,107 @@ def test_a_model_is_no_checkpoint_and_the_reverse(holes, tmp_path):
         BayesianCaseModel.load(tmp_path / "run")
 
 
+# --- n_iter="auto" ----------------------------------------------------------------------------------------------------
+
+AUTO = SETTINGS | {"n_iter": "auto", "max_iter": 160}
+
+
+@pytest.fixture
+def short_rounds(monkeypatch):
+    """Rounds that end after 20, 40, 80 and 160 sweeps."""
+    monkeypatch.setattr(bayescase.sampling, "FIRST_ROUND", 20)
+
+
+@pytest.mark.parametrize(
+    ("max_iter", "rounds"),
+    [
+        (8000, [(125, 250), (250, 500), (500, 1000), (1000, 2000), (2000, 4000), (4000, 8000)]),
+        (1501, [(187, 375), (375, 750), (750, 1501)]),
+        (500, [(125, 250), (250, 500)]),
+        (499, [(249, 499)]),
+        (1, [(0, 1)]),
+    ],
+)
+def test_rounds_double_and_end_at_the_budget(max_iter, rounds):
+    assert list(doubling(max_iter)) == rounds
+
+
+@pytest.mark.usefixtures("short_rounds")
+def test_threads_change_nothing_with_auto(holes, sampler, same):
+    one = BayesianCaseModel(3, sampler=sampler, n_jobs=1, **AUTO).fit(holes)
+    assert one.n_iter_ > 20  # else nothing was tested
+    for n_jobs in (2, 3):
+        same(one, clone(one).set_params(n_jobs=n_jobs).fit(holes))
+
+
+@pytest.mark.usefixtures("short_rounds")
+@pytest.mark.parametrize("at", [1, 10, 19, 20, 21, 39, 40, 41, 79, 80, 100])
+def test_an_auto_run_continues_where_it_stopped(holes, at, same, tmp_path):
+    full = BayesianCaseModel(3, heat=0.5, **AUTO).fit(holes)
+    assert full.n_iter_ == 160
+    model = stopped(clone(full).set_params(checkpoint=tmp_path / "run"), holes, at)
+    sweeps = []
+    model.set_params(callback=lambda report: sweeps.append(report.sweep)).fit(holes)
+    assert sweeps == list(range(at + 1, 161))
+    same(full, model)
+    same(full, model.fit(holes))  # a finished run is read, not run
+    assert len(sweeps) == 160 - at
+
+
+@pytest.mark.usefixtures("short_rounds")
+@pytest.mark.parametrize("apart", [False, True], ids=["good", "apart"])
+def test_what_ended_an_auto_run_is_remembered(holes, apart, same, tmp_path, monkeypatch):
+    """Stopped at the sweep that decides, or at the first of the two rounds that do, a run ends where it would have."""
+    real = bayescase.sampling.diagnose
+
+    def judge(trace, of, overlap):
+        found = real(trace, of, overlap)
+        return dataclasses.replace(found, converged=not apart and of.end == 40, n_agreeing=1 if apart else 2)
+
+    monkeypatch.setattr(bayescase.sampling, "diagnose", judge)
+    monkeypatch.setattr(bayescase.sampling, "is_settled", lambda trace, of: True)
+    full = BayesianCaseModel(3, **AUTO).fit(holes)
+    assert full.n_iter_ == 40
+    for at in (20, 39, 40):
+        model = clone(full).set_params(checkpoint=tmp_path / f"run {at}", callback=lambda report, at=at: report.sweep == at)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Stopped after")
+            model.fit(holes)
+        assert model.n_iter_ == at
+        same(full, model.set_params(callback=None).fit(holes))
+
+
+@pytest.mark.usefixtures("short_rounds")
+def test_ctrl_c_in_an_auto_run(holes):
+    def interrupt(report):
+        if report.sweep == 70:
+            signal.raise_signal(signal.SIGINT)
+
+    model = BayesianCaseModel(3, callback=interrupt, **AUTO)
+    with pytest.warns(UserWarning, match="Stopped after 70 of at most 160 sweeps; the results rest on 6 kept draws"):
+        model.fit(holes)
+    assert np.array_equal(model.draws_.log_joint, model.log_joint_[:, 40:70:5])
+
+
+@pytest.mark.usefixtures("short_rounds")
+def test_the_progress_bar_of_an_auto_run(holes, capfd):
+    BayesianCaseModel(3, verbose=1, **AUTO).fit(holes)
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "160/160" in err
+
+
 # --- real processes ---------------------------------------------------------------------------------------------------
 
 CHILD = """
     import sys, time, warnings
     import numpy as np
+    from sklearn.exceptions import ConvergenceWarning
     import bayescase.sampling
     from bayescase import BayesianCaseModel
 
-    data, path, result, sampler, keep, seconds = sys.argv[1:]
+    data, path, result, sampler, keep, seconds, n_iter = sys.argv[1:]
+    bayescase.sampling.FIRST_ROUND = 15  # with "auto" rounds end after 15, 30, 60 and 120 sweeps
     bayescase.sampling.CHECKPOINT_SECONDS = 0.0  # every sweep: a kill is likely to hit the middle of a write
 
     def slowly(report):
@@ -304,11 +400,12 @@ CHILD = """
         time.sleep(float(seconds))
 
     model = BayesianCaseModel(
-        3, alpha=0.3, n_iter=120, n_chains=2, keep_draws=keep == "keep", random_state=0, sampler=sampler, callback=slowly,
-        checkpoint=None if path == "none" else path,
+        3, alpha=0.3, n_iter="auto" if n_iter == "auto" else int(n_iter), max_iter=120, n_chains=2, random_state=0,
+        keep_draws=keep == "keep", sampler=sampler, callback=slowly, checkpoint=None if path == "none" else path,
     )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
+        warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(np.load(data))
     for warning in caught:
         print("warning:", warning.message, flush=True)
@@ -331,13 +428,16 @@ def child(tmp_path_factory, holes):
     return start
 
 
-@pytest.mark.parametrize(("sampler", "keep"), [("rows", "keep"), ("rows", "drop"), ("collapsed", "keep")])
-def test_a_killed_run_ends_like_an_uninterrupted_one(holes, sampler, keep, child, same, tmp_path):
+@pytest.mark.parametrize(
+    ("sampler", "keep", "n_iter"),
+    [("rows", "keep", 120), ("rows", "drop", 120), ("collapsed", "keep", 120), ("rows", "keep", "auto")],
+)
+def test_a_killed_run_ends_like_an_uninterrupted_one(holes, sampler, keep, n_iter, child, same, tmp_path, monkeypatch):
     chance = random.Random(f"{sampler} {keep}")
     path, result = tmp_path / "run", tmp_path / "result"
     firsts = []
     for kills in range(12):
-        process = child(path, result, sampler, keep, 0.01)
+        process = child(path, result, sampler, keep, 0.01, n_iter)
         try:
             first = process.stdout.readline().strip()
             assert first.isdigit(), process.stderr.read()
@@ -359,14 +459,17 @@ def test_a_killed_run_ends_like_an_uninterrupted_one(holes, sampler, keep, child
     assert len(firsts) == 4
     assert firsts[0] == 1
     assert (np.diff(firsts) > 0).all(), firsts  # each process went on from the one before
-    full = BayesianCaseModel(3, sampler=sampler, **SETTINGS | {"n_iter": 120, "keep_draws": keep == "keep"}).fit(holes)
+    monkeypatch.setattr(bayescase.sampling, "FIRST_ROUND", 15)
+    settings = SETTINGS | {"n_iter": n_iter, "max_iter": 120, "keep_draws": keep == "keep"}
+    full = BayesianCaseModel(3, sampler=sampler, **settings).fit(holes)
+    assert full.n_iter_ == 120
     resumed = BayesianCaseModel.load(result)
     same(full, resumed)
     assert np.array_equal(full.transform(holes), resumed.transform(holes))
 
 
 def test_ctrl_c_in_a_real_process(holes, child, tmp_path):
-    process = child("none", tmp_path / "result", "rows", "keep", 0.02)
+    process = child("none", tmp_path / "result", "rows", "keep", 0.02, 120)
     try:
         for line in process.stdout:
             if line.strip() == "70":

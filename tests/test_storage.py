@@ -236,6 +236,15 @@ HEADERS = {
     "columns short": {"columns": ["a"]},
     "seed word": {"seed": "x"},
     "seed negative": {"seed": -1},
+    "kept missing": {"kept": None},
+    "kept words": {"kept": ["a", "b"]},
+    "kept one": {"kept": [0]},
+    "kept none": {"kept": [3, 3]},
+    "kept too many": {"kept": [3, 7]},
+    "kept negative": {"kept": [-1, 6]},
+    "kept other than the draws": {"kept": [0, 6]},
+    "thin zero": {"thin": 0},
+    "thin real": {"thin": 1.5},
     "hyper missing": {"hyper": {}},
     "hyper words": {"hyper": {"alpha": "a", "lam": "b", "c": "c"}},
     "hyper negative": {"hyper": {"alpha": -1.0, "lam": 1.0, "c": 1.0}},
@@ -251,7 +260,16 @@ def test_headers_that_do_not_fit(small, header, tmp_path):
 ARRAYS = [
     *("data/x", "data/offset", "data/log_weight", "data/k_ptr", "data/k_idx", "data/k_val", "hyper/beta", "hyper/q"),
     *("posterior/memberships", "posterior/values", "posterior/chance", "posterior/p", "posterior/tables"),
-    *("posterior/relabel", "posterior/overlap", "trace/log_joint", "draws/z", "draws/p", "draws/omega"),
+    *(
+        "posterior/relabel",
+        "posterior/overlap",
+        "trace/log_joint",
+        "trace/purity",
+        "trace/cells_moved",
+        "draws/z",
+        "draws/p",
+        "draws/omega",
+    ),
 ]
 
 

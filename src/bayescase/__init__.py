@@ -9,6 +9,7 @@ Reading order, each file using only those before it:
     kernels      the equations compiled: random numbers, vector lanes, the two samplers, new cases
     storage      one file format for models and checkpoints
     posterior    draws → averages, labels aligned
+    diagnostics  R-hat, effective draws and a verdict; ArviZ
     sampling     the only loop: chains × sweeps
     estimator    BayesianCaseModel, the scikit-learn coat
     classifier   BayesianCaseClassifier: labels from memberships, explained by prototypes

@@ -1,6 +1,7 @@
 """The command line. Thin: every verb calls one function of the package."""
 
 import sys
+import warnings
 
 import click
 import numpy as np
@@ -26,6 +27,7 @@ def check_jobs(context, option, jobs):
 def demo(seed, jobs):
     """Fit the bundled recipes and smiley faces and print their clusters."""
     from rich.console import Console
+    from sklearn.exceptions import ConvergenceWarning
 
     from .datasets import load_recipes, load_smileys
     from .estimator import BayesianCaseModel
@@ -37,8 +39,11 @@ def demo(seed, jobs):
         ("Smiley faces", load_smileys(), {"n_clusters": 3, "alpha": 0.3, "q": 0.5}),
     ):
         model = BayesianCaseModel(**settings, n_chains=8, n_jobs=jobs, random_state=seed, verbose=int(sys.stderr.isatty()))
-        model.fit(dataset.table)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the verdict stands below the table
+            model.fit(dataset.table)
         console.print(clusters_table(title, model, dataset))
+        console.print(model.diagnostics_.verdict, highlight=False)
 
 
 def clusters_table(title, model, dataset):

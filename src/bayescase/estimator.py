@@ -15,15 +15,19 @@ import numpy as np
 from joblib import effective_n_jobs
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from . import storage
+from . import __version__, storage
+from .diagnostics import Diagnostics, Round, diagnose, to_arviz
 from .encoding import Encoding, Table, read
 from .posterior import Candidate, is_exchangeable, summarise, top_candidates
-from .sampling import Plan, Report, run, seed_of
+from .sampling import Plan, Report, doubling, one_round, run, seed_of
 from .state import Data, Hyper, chunks, make_data, make_hyper
 
+STARTS = ("seeded", "cases", "cells")
+MIXED = ("seeded", "cases", "seeded", "cells")  # of the chains 0, 1, 2, 3, and so on from the first
 SINGLE_LABEL = 100  # sweeps at the start of a seeded chain that move whole cases only
 TOP_CANDIDATES = 10
 LARGEST = 1e6  # of a hyperparameter: differences of log Γ lose their digits beyond
@@ -63,17 +67,24 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     sampler : {"rows", "collapsed"}, default="rows"
         "rows" draws prototypes and subspaces in one block and whole rows in parallel; "collapsed" is the paper's sampler,
         cell by cell. Both sample the same posterior.
-    n_iter : int, default=1000
-        Sweeps of each chain, burn-in included.
+    n_iter : int or "auto", default=1000
+        Sweeps of each chain, burn-in included. "auto" goes on until `diagnostics_` finds no fault: it asks after max_iter / 2ᵏ
+        sweeps, first between 250 and 500, then after twice as many, and so on, always about the second half of the sweeps so
+        far, which alone is kept. It also ends where more sweeps will not help: when two such rounds in a row find every chain
+        settled, but not all of them in the same clusters.
+    max_iter : int, default=8000
+        The most sweeps of each chain if `n_iter` is "auto".
     burn_in : int, default=None
-        Sweeps that are not kept; half of `n_iter` if None.
+        Sweeps that are not kept; half of them if None, as always if `n_iter` is "auto".
     thin : int, default=5
         Keep every `thin`-th sweep after the burn-in.
     n_chains : int, default=4
         Independent chains, each with a start of its own.
-    init : {"seeded", "cases", "cells"} or array of shape (n_samples,), default="seeded"
+    init : {"seeded", "cases", "cells", "mixed"}, a list of these or array of shape (n_samples,), default="seeded"
         Start of the chains: cases near seeds that lie far apart, a random label per case, a random label per cell (per case
-        at alpha = 0), or given labels, with -1 for unknown (drawn at random).
+        at alpha = 0), or given labels, with -1 for unknown (drawn at random). A list names the start of each chain; "mixed"
+        is "seeded", "cases", "seeded", "cells", and so on: chains that agree although they started differently can be
+        trusted more, but a start from cells may take long on wide tables.
     candidates : table, default=None
         The catalogue that prototypes are chosen from, with the features of X; the cases themselves if None.
     candidate_weights : array of shape (n_candidates,), default=None
@@ -122,6 +133,11 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     chain_overlap_ : ndarray of shape (n_chains,)
         How much of the memberships each chain shares with the best chain, the one with the highest mean log joint. Results
         are averages over the chains that share at least 0.9, the best one included; the others found other clusters.
+    diagnostics_ : Diagnostics
+        Have the chains converged? `print(model.diagnostics_)` shows a verdict, R-hat and effective sample sizes. A fit that has
+        not converged warns with a `ConvergenceWarning`.
+    n_iter_ : int
+        Sweeps that each chain has made.
     draws_ : KeptDraws
         All kept draws, if `keep_draws` is set.
     n_features_in_ : int
@@ -139,7 +155,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         c: float = 50.0,
         q: Any = 0.8,
         sampler: str = "rows",
-        n_iter: int = 1000,
+        n_iter: Any = 1000,
+        max_iter: int = 8000,
         burn_in: int | None = None,
         thin: int = 5,
         n_chains: int = 4,
@@ -162,6 +179,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         self.q = q
         self.sampler = sampler
         self.n_iter = n_iter
+        self.max_iter = max_iter
         self.burn_in = burn_in
         self.thin = thin
         self.n_chains = n_chains
@@ -206,18 +224,19 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         n_candidates = N if candidates is None else len(candidates)
         data = make_data(x, encoding.offset, candidates, check_weights(self.candidate_weights, n_candidates))
         hyper = make_hyper(S, P, self.alpha, self.lam, self.c, check_q(self.q, P))
-        start = check_start(self.init, N, S)
-        burn_in = self.n_iter // 2 if self.burn_in is None else self.burn_in
-        if self.alpha == 0 and isinstance(start, str) and start == "cells":
-            start = "cases"  # every case has one label, from the start to the end
+        start = check_start(self.init, N, S, self.n_chains)
+        if self.alpha == 0 and isinstance(start, tuple):  # every case has one label, from the start to the end
+            start = tuple("cases" if kind == "cells" else kind for kind in start)
+        rounds = doubling(int(self.max_iter)) if is_auto(self.n_iter) else one_round(self.n_iter, self.burn_in)
+        kinds = start if isinstance(start, tuple) else ("labels",) * self.n_chains
+        whole_cases = min(SINGLE_LABEL, rounds[0].first // 2)
         plan = Plan(
             sampler=self.sampler,
-            n_iter=self.n_iter,
-            burn_in=burn_in,
-            thin=self.thin,
+            rounds=rounds,
+            thin=int(self.thin),
             n_chains=self.n_chains,
             start=start,
-            single_label=min(SINGLE_LABEL, burn_in // 2) if isinstance(start, str) and start != "cells" else 0,
+            single_label=tuple(whole_cases if kind in ("seeded", "cases") else 0 for kind in kinds),
             heat=float(self.heat),
             keep_draws=bool(self.keep_draws),
             seed=self._choose_seed(),
@@ -231,12 +250,14 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             verbose=self.verbose,
             checkpoint=self.checkpoint,
         )
-        posterior = summarise(draws, is_exchangeable(data, hyper))
-        self._set_results(columns, encoding, data, hyper, plan.seed, posterior._asdict(), draws.trace)
+        posterior = summarise(draws.chains, is_exchangeable(data, hyper))
+        self._set_results(columns, encoding, data, hyper, plan.seed, posterior._asdict(), draws.trace, draws.kept, plan.thin)
         if self.keep_draws:
             self.draws_ = keep(draws, posterior.relabel)
         elif hasattr(self, "draws_"):
             del self.draws_
+        if not self.diagnostics_.converged and not draws.interrupted:
+            warnings.warn(f"{self.diagnostics_.verdict} {self.diagnostics_.advice}", ConvergenceWarning, stacklevel=2)
         return self
 
     def _choose_seed(self):
@@ -244,7 +265,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         known = None if self.random_state is not None or self.checkpoint is None else seed_of(self.checkpoint)
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)) if known is None else known
 
-    def _set_results(self, columns, encoding, data, hyper, seed, posterior, trace):
+    def _set_results(self, columns, encoding, data, hyper, seed, posterior, trace, kept, thin):
         """Give the results their public names; also what `load` calls."""
         self.n_features_in_ = len(encoding.features)
         if columns is not None:
@@ -252,7 +273,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         self._encoding, self._data, self._hyper, self._seed = encoding, data, hyper, seed
-        self._posterior, self._trace = posterior, trace
+        self._posterior, self._trace, self._kept, self._thin = posterior, trace, kept, thin
         self._n_features_out = len(hyper.beta)
         # In the paper these are p_s, ω_sj, π_i and φ_sj.
         self.prototype_probabilities_: list[tuple[Candidate, ...]] = top_candidates(
@@ -268,6 +289,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         self.feature_values_ = [feature.values for feature in encoding.features]
         self.log_joint_ = trace["log_joint"]
         self.chain_overlap_ = posterior["overlap"]
+        self.diagnostics_: Diagnostics = diagnose(trace, kept, self.chain_overlap_)
+        self.n_iter_ = self.log_joint_.shape[1]
 
     # --- new cases ----------------------------------------------------------------------------------------------------
 
@@ -389,6 +412,28 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         with ThreadPoolExecutor(n_jobs) as pool:
             list(pool.map(block, split(len(x), n_jobs)))
 
+    def to_arviz(self) -> Any:
+        """The trace as ArviZ takes it, to plot and to summarise; needs the extra `arviz`.
+
+        Group `posterior` has the label-free quantities of `diagnostics_` for every chain and every sweep after the burn-in.
+        With `keep_draws` it has the kept sweeps only, and the prototypes and subspaces, too; their clusters are
+        comparable among the chains with `chain_overlap_` of at least 0.9. Group `sample_stats` has the log joint as `lp` and
+        the rates. The coordinate `draw` is the number of the sweep.
+
+        Returns
+        -------
+        xarray.DataTree with ArviZ 1.x, arviz.InferenceData with 0.x
+        """
+        check_is_fitted(self)
+        sweeps = np.arange(self._kept.first, self._kept.end, self._thin if hasattr(self, "draws_") else 1)
+        more, names = {}, [feature.name for feature in self._encoding.features]
+        if hasattr(self, "draws_"):
+            more = {"prototype": self.draws_.p, "subspace": self.draws_.omega}
+        dims = {"prototype": ("cluster",), "subspace": ("cluster", "feature")}
+        coords = {"cluster": np.arange(self._n_features_out), "feature": names}
+        about = {"inference_library": "bayescase", "inference_library_version": __version__}
+        return to_arviz(self._trace, sweeps, more, dims, coords, about)
+
     # --- files --------------------------------------------------------------------------------------------------------
 
     def save(self, path: str | PathLike) -> None:
@@ -399,6 +444,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             "columns": list(self.feature_names_in_) if hasattr(self, "feature_names_in_") else None,
             "features": self._encoding.to_json(),
             "seed": self._seed,
+            "kept": list(self._kept),
+            "thin": self._thin,
             "hyper": {"alpha": self._hyper.alpha, "lam": self._hyper.lam, "c": self._hyper.c},
             "own_cases": self._data.candidates is self._data.x,
         }
@@ -436,6 +483,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
                 header["seed"],
                 group["posterior"],
                 group["trace"],
+                Round(*header["kept"]),
+                header["thin"],
             )
             if group["draws"]:
                 model.draws_ = KeptDraws(**group["draws"])
@@ -487,15 +536,21 @@ def is_int(value):
     return isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_))
 
 
+def is_auto(n_iter):
+    return isinstance(n_iter, str) and n_iter == "auto"
+
+
 def is_real(value):
     return isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_)) and math.isfinite(value)
 
 
 def check_parameters(model):
-    for name, least in (("n_clusters", 1), ("n_iter", 1), ("thin", 1), ("n_chains", 1), ("bins", 2)):
+    sizes = {"n_clusters": 1, "n_iter": 1, "max_iter": 1, "thin": 1, "n_chains": 1, "bins": 2}
+    for name, least in sizes.items():
         value = getattr(model, name)
-        if not is_int(value) or value < least:
-            raise ValueError(f"{name} must be a whole number of at least {least}, not {value!r}.")
+        if not (is_int(value) and value >= least) and not (name == "n_iter" and is_auto(value)):
+            either = "'auto' or " if name == "n_iter" else ""
+            raise ValueError(f"{name} must be {either}a whole number of at least {least}, not {value!r}.")
     if not is_real(model.alpha) or model.alpha < 0:
         raise ValueError(f"alpha must be a number of at least 0, not {model.alpha!r}.")
     if not is_real(model.lam) or model.lam <= 0:
@@ -511,6 +566,10 @@ def check_parameters(model):
         raise ValueError(f"sampler must be 'rows' or 'collapsed', not {model.sampler!r}.")
     if model.sampler == "collapsed" and model.alpha == 0:
         raise ValueError("alpha=0 needs sampler='rows': cell by cell, a case that has one label can never get another.")
+    if model.burn_in is not None and is_auto(model.n_iter):
+        raise ValueError(
+            f"n_iter='auto' always keeps the second half of the sweeps: leave burn_in=None, not {model.burn_in!r}."
+        )
     if model.burn_in is not None and (not is_int(model.burn_in) or not 0 <= model.burn_in < model.n_iter):
         raise ValueError(f"burn_in must be a whole number from 0 to n_iter - 1 = {model.n_iter - 1}, not {model.burn_in!r}.")
     if model.checkpoint is not None:
@@ -542,11 +601,21 @@ def check_q(q, P):
     return values
 
 
-def check_start(init, N, S):
-    if isinstance(init, str):
-        if init not in ("seeded", "cases", "cells"):
-            raise ValueError(f"init must be 'seeded', 'cases', 'cells' or an array of labels, not {init!r}.")
-        return init
+def check_start(init, N, S, n_chains):
+    """The kind of start of each chain, as a tuple, or labels."""
+    kinds = (init,) if isinstance(init, str) else np.asarray(init).tolist()
+    if isinstance(kinds, (list, tuple)) and len(kinds) and all(isinstance(kind, str) for kind in kinds):
+        wrong = [kind for kind in kinds if kind not in STARTS and (kind != "mixed" or not isinstance(init, str))]
+        if wrong:
+            raise ValueError(
+                f"init must be 'seeded', 'cases', 'cells' or 'mixed', one of the first three for each chain, or an array of "
+                f"labels, not {wrong[0]!r}."
+            )
+        if isinstance(init, str):
+            return tuple(MIXED[c % len(MIXED)] if init == "mixed" else init for c in range(n_chains))
+        if len(kinds) != n_chains:
+            raise ValueError(f"init names {len(kinds)} starts, but n_chains={n_chains}: give one for each chain.")
+        return tuple(kinds)
     labels = np.asarray(init)
     if labels.shape != (N,):
         raise ValueError(f"init has labels of shape {labels.shape}, but there are {N} cases: give one label per case.")
@@ -618,6 +687,9 @@ def check_fitted(header, encoding, data, hyper, posterior, trace, draws):
     need(all(f.values and (f.kind != "number" or len(f.edges) == len(f.values) - 1) for f in encoding.features), "features")
     need(np.array_equal(data.offset, encoding.offset) and data.offset.dtype == np.int64, "offsets")
     need(is_int(header["seed"]) and 0 <= header["seed"] < 2**63, "seed")
+    first, end = header["kept"]
+    need(is_int(first) and is_int(end) and is_int(header["thin"]), "kept sweeps")
+    need(0 <= first < end <= T and header["thin"] > 0, "kept sweeps")
     need(isinstance(hyper.alpha, float) and isinstance(hyper.lam, float) and isinstance(hyper.c, float), "hyperparameters")
     need(hyper.alpha >= 0 and hyper.lam > 0 and hyper.c >= 0 and (hyper.q > 0).all() and (hyper.q < 1).all(), "range")
     whole(data.x, (N, P), -1, V)
@@ -640,10 +712,11 @@ def check_fitted(header, encoding, data, hyper, posterior, trace, draws):
     ):
         real(array, shape)
     if draws:
-        whole(draws["z"], (C, None, N, P), 0, S)
-        whole(draws["p"], (C, None, S), 0, M)
-        real(draws["omega"], (C, None, S, P))
-        real(draws["log_joint"], (C, None))
+        D = len(range(first, end, header["thin"]))
+        whole(draws["z"], (C, D, N, P), 0, S)
+        whole(draws["p"], (C, D, S), 0, M)
+        real(draws["omega"], (C, D, S, P))
+        real(draws["log_joint"], (C, D))
 
 
 def fits(shape, wanted):

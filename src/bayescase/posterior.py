@@ -12,12 +12,11 @@ AGREE = 0.9  # overlap from which two chains have found the same clusters
 class Accumulator:
     """Running means over the kept draws of one chain, each draw's labels first matched to the mean so far."""
 
-    def __init__(self, data, hyper, plan):
+    def __init__(self, data, hyper, kept, keep_draws):
         from .kernels import cpu
 
         self.cpu, self.data, self.hyper = cpu, data, hyper
         (N, P), S, V = data.x.shape, len(hyper.beta), int(data.offset[-1])
-        kept = len(range(plan.burn_in, plan.n_iter, plan.thin))
         self.n = 0
         self.exchangeable, self.gaps = is_exchangeable(data, hyper), cpu.has_gaps(data.x)
         self.memberships = np.zeros((N, S), dtype=np.float32)
@@ -27,7 +26,7 @@ class Accumulator:
         self.log_joint = np.zeros(kept)
         self.keep_tables = np.linspace(kept - 1, 0, min(NEW_CASE_TABLES, kept), endpoint=False).astype(int)[::-1]
         self.tables = np.zeros((len(self.keep_tables), V, S), dtype=np.float32)
-        rows = kept if plan.keep_draws else 0
+        rows = kept if keep_draws else 0
         self.z = np.zeros((rows, N, P), dtype=np.min_scalar_type(S - 1))
         self.omega = np.zeros((rows, S, P), dtype=np.bool_)
 
@@ -90,13 +89,11 @@ def match(overlap):
     return r[np.argsort(s)]
 
 
-def summarise(draws, exchangeable):
-    """Average over the best chain, by mean log joint of its kept draws, and the chains that found the same clusters.
+def compare(chains, exchangeable):
+    """(relabel, overlap): label of chain c that is label s of the best chain, and the membership that the two share.
 
-    Chains that have not met sit in different modes. Their average describes none of them, and how much weight each mode
-    deserves is not known from the chains; so only chains that agree with the best one are pooled, and the rest are reported.
+    The best chain is the one with the highest mean log joint of its kept draws.
     """
-    chains = draws.chains
     best = int(np.argmax([chain.log_joint[: chain.n].mean() for chain in chains]))
     reference = chains[best].memberships
     S = reference.shape[1]
@@ -106,6 +103,16 @@ def summarise(draws, exchangeable):
         to = match(reference.T.astype(float) @ chain.memberships) if exchangeable and c != best else np.arange(S)
         relabel[c] = np.argsort(to)
         overlap[c] = np.minimum(reference, chain.memberships[:, relabel[c]]).sum(axis=1, dtype=float).mean()
+    return relabel, overlap
+
+
+def summarise(chains, exchangeable):
+    """Average over the best chain and the chains that found the same clusters.
+
+    Chains that have not met sit in different modes. Their average describes none of them, and how much weight each mode
+    deserves is not known from the chains; so only chains that agree with the best one are pooled, and the rest are reported.
+    """
+    relabel, overlap = compare(chains, exchangeable)
     pooled = overlap >= AGREE
     if exchangeable:
         size = sum(chains[c].memberships[:, relabel[c]].sum(axis=0, dtype=float) for c in np.flatnonzero(pooled))
