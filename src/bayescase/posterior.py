@@ -12,13 +12,13 @@ AGREE = 0.9  # overlap from which two chains have found the same clusters
 class Accumulator:
     """Running means over the kept draws of one chain, each draw's labels first matched to the mean so far."""
 
-    def __init__(self, data, hyper, kept, keep_draws):
+    def __init__(self, data, kinds, kept, keep_draws):
         from .kernels import cpu
 
-        self.cpu, self.data, self.hyper = cpu, data, hyper
-        (N, P), S, V = data.x.shape, len(hyper.beta), int(data.offset[-1])
+        self.cpu, self.data, self.kinds = cpu, data, kinds
+        (N, P), S, V = data.x.shape, len(kinds), int(data.offset[-1])
         self.n = 0
-        self.exchangeable, self.gaps = is_exchangeable(data, hyper), cpu.has_gaps(data.x)
+        self.gaps = cpu.has_gaps(data.x)
         self.memberships = np.zeros((N, S), dtype=np.float32)
         self.values = np.zeros((V, S))
         self.chance = np.zeros((S, P))
@@ -26,16 +26,16 @@ class Accumulator:
         self.log_joint = np.zeros(kept)
         self.keep_tables = np.linspace(kept - 1, 0, min(NEW_CASE_TABLES, kept), endpoint=False).astype(int)[::-1]
         self.tables = np.zeros((len(self.keep_tables), V, S), dtype=np.float32)
+        self.prior = np.zeros((len(self.keep_tables), S))
         rows = kept if keep_draws else 0
         self.z = np.zeros((rows, N, P), dtype=np.min_scalar_type(S - 1))
         self.omega = np.zeros((rows, S, P), dtype=np.bool_)
 
-    def add(self, state, chance, log_joint):
-        data, hyper = self.data, self.hyper
-        S = len(state.p)
-        to = np.arange(S)
-        if self.n and self.exchangeable:
-            to = match(self.cpu.overlap(data.x, state.z, self.gaps, self.memberships))
+    def add(self, state, hyper, chance, log_joint):
+        data = self.data
+        to = np.arange(len(state.p))
+        if self.n:
+            to = match(self.cpu.overlap(data.x, state.z, self.gaps, self.memberships), self.kinds)
         weight = 1.0 / (self.n + 1)
         self.cpu.add_memberships(data.x, state.z, self.gaps, hyper.alpha, hyper.beta, to, self.memberships, weight)
         value = self.cpu.add_values(data, hyper, state.p, state.omega, state.n_sv, to, self.values, weight)
@@ -44,6 +44,7 @@ class Accumulator:
         self.log_joint[self.n] = log_joint
         for t in np.flatnonzero(self.keep_tables == self.n):
             self.tables[t][:, to] = value
+            self.prior[t, to] = hyper.alpha * hyper.beta if hyper.alpha > 0.0 else hyper.beta
         if len(self.z):
             np.take(to.astype(self.z.dtype), state.z, out=self.z[self.n])
             self.z[self.n][data.x < 0] = 0
@@ -51,11 +52,11 @@ class Accumulator:
         self.n += 1
 
     def new_case_tables(self):
-        """The tables for new cases; the mean if the run ended before the first of them."""
-        reached = self.tables[self.keep_tables < self.n]
-        return reached if len(reached) else self.values[None].astype(np.float32)
+        """(tables, prior) for new cases. A run always reaches the first of them."""
+        reached = self.keep_tables < self.n
+        return self.tables[reached], self.prior[reached]
 
-    NAMES = ("memberships", "values", "chance", "p", "log_joint", "tables", "z", "omega")
+    NAMES = ("memberships", "values", "chance", "p", "log_joint", "tables", "prior", "z", "omega")
 
     def arrays(self):
         return {"n": np.array(self.n)} | {name: getattr(self, name) for name in self.NAMES}
@@ -74,22 +75,35 @@ class Posterior(NamedTuple):
     chance: np.ndarray  # (S, P) mean of ω
     p: np.ndarray  # (pooled chains, kept, S) every prototype draw
     tables: np.ndarray  # (T, ΣV, S) mean of φ given single draws: what new cases are folded into
-    relabel: np.ndarray  # (C, S) label of chain c that became cluster s
+    prior: np.ndarray  # (T, S) α β of the same draws; β at α = 0
+    relabel: np.ndarray  # (C, all labels) label of chain c that became cluster s; labels beyond the clusters are not in use
     overlap: np.ndarray  # (C,) mean over cases of the membership that chain c shares with the best chain
 
 
-def is_exchangeable(data, hyper):
-    """May labels be permuted? Not if the prior tells clusters apart."""
-    return data.log_weight.shape[1] == 1 and (hyper.q == hyper.q[0]).all() and (hyper.beta == hyper.beta[0]).all()
+def kinds_of(data, hyper):
+    """(S,) Labels of one kind may be permuted: the prior and what is held do not tell them apart. β is even, or learned."""
+    S = len(hyper.beta)
+    marks = [hyper.q, data.log_weight.T if data.log_weight.shape[1] > 1 else np.zeros((S, 0)), data.omega_held.reshape(S, -1)]
+    held = np.isin(np.arange(S), data.z_held) * (1 + np.arange(S))
+    return np.unique(np.column_stack([*marks, held]), axis=0, return_inverse=True)[1].reshape(S)
 
 
-def match(overlap):
-    """to[s] = reference label for label s, so that the total overlap is largest."""
-    r, s = linear_sum_assignment(overlap, maximize=True)
+def match(overlap, kinds):
+    """to[s] = reference label of the same kind for label s, so that the total overlap is largest."""
+    r, s = linear_sum_assignment(np.where(kinds[:, None] == kinds, overlap, -np.inf), maximize=True)
     return r[np.argsort(s)]
 
 
-def compare(chains, exchangeable):
+def order_by_size(size, kinds):
+    """Labels from large to small; those of a kind keep the places of their kind."""
+    order = np.empty(len(size), dtype=np.int64)
+    for kind in np.unique(kinds):
+        places = np.flatnonzero(kinds == kind)
+        order[places] = places[np.argsort(-size[places], kind="stable")]
+    return order
+
+
+def compare(chains):
     """(relabel, overlap): label of chain c that is label s of the best chain, and the membership that the two share.
 
     The best chain is the one with the highest mean log joint of its kept draws.
@@ -100,35 +114,43 @@ def compare(chains, exchangeable):
     relabel = np.empty((len(chains), S), dtype=np.int64)
     overlap = np.empty(len(chains))
     for c, chain in enumerate(chains):
-        to = match(reference.T.astype(float) @ chain.memberships) if exchangeable and c != best else np.arange(S)
-        relabel[c] = np.argsort(to)
+        to = match(reference.T.astype(float) @ chain.memberships, chain.kinds)
+        relabel[c] = np.argsort(to) if c != best else np.arange(S)
         overlap[c] = np.minimum(reference, chain.memberships[:, relabel[c]]).sum(axis=1, dtype=float).mean()
     return relabel, overlap
 
 
-def summarise(chains, exchangeable):
+def summarise(chains, prune=False):
     """Average over the best chain and the chains that found the same clusters.
+
+    prune: leave out the labels that are not the main one of any case, as there are if their number was to be found.
 
     Chains that have not met sit in different modes. Their average describes none of them, and how much weight each mode
     deserves is not known from the chains; so only chains that agree with the best one are pooled, and the rest are reported.
     """
-    relabel, overlap = compare(chains, exchangeable)
-    pooled = overlap >= AGREE
-    if exchangeable:
-        size = sum(chains[c].memberships[:, relabel[c]].sum(axis=0, dtype=float) for c in np.flatnonzero(pooled))
-        relabel = relabel[:, np.argsort(-size, kind="stable")]
-    used = [(chain, order) for chain, order, use in zip(chains, relabel, pooled, strict=True) if use]
+    relabel, overlap = compare(chains)
+    pooled = np.flatnonzero(overlap >= AGREE)
+    total = sum(chains[c].memberships[:, relabel[c]] for c in pooled)
+    size, S = total.sum(axis=0, dtype=float), total.shape[1]
+    if prune:
+        main = np.bincount(total.argmax(axis=1), minlength=S) > 0
+        size, S = np.where(main, size, size - len(total) * len(chains)), int(main.sum())
+    relabel = relabel[:, order_by_size(size, chains[0].kinds)]
+    used = [(chains[c], relabel[c, :S]) for c in pooled]
 
     def average(pick):
         total = sum(pick(chain)[..., order].astype(float) for chain, order in used)
         return total / len(used)
 
+    memberships = average(lambda chain: chain.memberships)
+    new = [(tables[:, :, order], prior[:, order]) for chain, order in used for tables, prior in [chain.new_case_tables()]]
     return Posterior(
-        memberships=average(lambda chain: chain.memberships),
+        memberships=memberships / memberships.sum(axis=1, keepdims=True),
         values=average(lambda chain: chain.values),
         chance=average(lambda chain: chain.chance.T).T,
         p=np.stack([chain.p[: chain.n, order] for chain, order in used]),
-        tables=np.concatenate([chain.new_case_tables()[:, :, order] for chain, order in used]),
+        tables=np.concatenate([tables for tables, _ in new]),
+        prior=np.concatenate([prior for _, prior in new]),
         relabel=relabel,
         overlap=overlap,
     )

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
 
 class Data(NamedTuple):
@@ -15,6 +16,8 @@ class Data(NamedTuple):
     k_ptr: np.ndarray  # (ΣV + 1,) K_j(u, ·) is k_idx, k_val at k_ptr[u] : k_ptr[u + 1]
     k_idx: np.ndarray
     k_val: np.ndarray
+    z_held: np.ndarray  # (N,) label that all cells of a case are held at, -1 free; (0,) if none is held
+    omega_held: np.ndarray  # (S, P) 0 or 1 where ω_sj is held, -1 free; (0, 0) if none is held
 
 
 class Hyper(NamedTuple):
@@ -25,6 +28,7 @@ class Hyper(NamedTuple):
     lam: float
     c: float
     q: np.ndarray  # (S, P)
+    gamma: float  # β ~ Dirichlet(γ/S) if the number of clusters is to be found, else 0
 
 
 class State(NamedTuple):
@@ -43,21 +47,24 @@ def exact_match(n_values):
     return codes, codes[:-1], np.ones(n_values)
 
 
-def make_data(x, offset, candidates=None, weight=None, similarity=None):
-    """Fill in the defaults: the catalogue is x, every candidate is equally likely, values match exactly."""
+def make_data(x, offset, candidates=None, weight=None, similarity=None, z_held=None, omega_held=None):
+    """Fill in the defaults: the catalogue is x, every candidate is equally likely, values match exactly, nothing is held."""
     candidates = x if candidates is None else candidates
     offset = np.asarray(offset, dtype=np.int64)
     weight = np.ones((len(candidates), 1)) if weight is None else np.asarray(weight, dtype=float)
     weight = weight.reshape(len(candidates), -1)
     with np.errstate(divide="ignore"):  # a candidate of weight zero is never chosen
         log_weight = np.log(weight / weight.sum(axis=0))
-    return Data(x, candidates, offset, log_weight, *(similarity or exact_match(int(offset[-1]))))
+    z_held = np.zeros(0, dtype=np.int64) if z_held is None else np.asarray(z_held, dtype=np.int64)
+    omega_held = np.zeros((0, 0), dtype=np.int8) if omega_held is None else np.asarray(omega_held, dtype=np.int8)
+    k_ptr, k_idx, k_val = similarity or exact_match(int(offset[-1]))
+    return Data(x, candidates, offset, log_weight, k_ptr, k_idx, k_val, z_held, omega_held)
 
 
-def make_hyper(S, P, alpha, lam, c, q):
+def make_hyper(S, P, alpha, lam, c, q, gamma=0.0):
     """The paper's symmetric prior; q is one number, one per feature, or one per cluster and feature."""
     q = np.ascontiguousarray(np.broadcast_to(np.asarray(q, dtype=float), (S, P)))
-    return Hyper(float(alpha), np.full(S, 1.0 / S), float(lam), float(c), q)
+    return Hyper(float(alpha), np.full(S, 1.0 / S), float(lam), float(c), q, float(gamma))
 
 
 def smallest_int(n):
@@ -73,7 +80,7 @@ def new_state(data, z, S):
     state = State(
         z=z,
         p=np.zeros(S, dtype=np.int64),
-        omega=np.zeros((S, P), dtype=np.bool_),
+        omega=data.omega_held > 0 if len(data.omega_held) else np.zeros((S, P), dtype=np.bool_),
         n_sv=np.zeros((data.offset[-1], S), dtype=np.int32),
         n_rows=np.zeros((S, P + 1), dtype=np.int64),
     )
@@ -92,19 +99,36 @@ def check(data, state):
 
 
 def init(data, S, start, rng):
-    """Labels z for a start: "seeded", "cases", "cells", or one label per case with -1 for unknown."""
+    """Labels z for a start: "seeded", "cases", "cells", or one label per case with -1 for unknown. Held cases have theirs."""
     N, P = data.x.shape
     z = np.empty((N, P), dtype=smallest_int(S))
     if isinstance(start, str) and start == "cells":
         for rows in chunks(N, P):
             z[rows] = rng.integers(S, size=z[rows].shape, dtype=z.dtype)
-        return z
-    if isinstance(start, str):
-        labels = {"seeded": seeded_labels, "cases": random_labels}[start](data, S, rng)
     else:
-        labels = np.where(start < 0, rng.integers(S, size=N), start)
-    z[:] = labels[:, None]
+        if isinstance(start, str):
+            labels = {"seeded": seeded_labels, "cases": random_labels}[start](data, S, rng)
+            labels = name_as_held(data, S, labels)
+        else:
+            labels = np.where(start < 0, rng.integers(S, size=N), start)
+        z[:] = labels[:, None]
+    held = np.flatnonzero(data.z_held >= 0)
+    z[held] = data.z_held[held, None]
     return z
+
+
+def name_as_held(data, S, labels):
+    """Permute the labels of a start so that the groups around held cases and held prototypes have the labels held there."""
+    votes = np.zeros((S, S))  # of held label r for the start's label s
+    held = np.flatnonzero(data.z_held >= 0)
+    np.add.at(votes, (data.z_held[held], labels[held]), 1.0)
+    if data.candidates is data.x:
+        m, s = np.nonzero(data.log_weight == 0.0)  # probability one
+        np.add.at(votes, (s, labels[m]), 1.0)
+    if not votes.any():
+        return labels
+    r, s = linear_sum_assignment(votes, maximize=True)
+    return r[np.argsort(s)][labels]
 
 
 def random_labels(data, S, rng):

@@ -1,6 +1,7 @@
 """The samplers on the CPU: sweeps in blocks of features and rows, the paper's cell-by-cell update, running means of draws."""
 
 import itertools
+from math import exp, log
 
 import numpy as np
 
@@ -77,6 +78,20 @@ def add_memberships(x, z, gaps, alpha, beta, to, mean, weight):
 
 
 @compiled
+def copied(data, p, omega):
+    """(ΣV, S) ω_sj K_j(p_sj, v): how much of each value's pseudo-counts is copied from the prototype."""
+    S, P = omega.shape
+    k_sv = np.zeros((data.offset[-1], S))
+    for s in range(S):
+        for j in range(P):
+            u = data.candidates[p[s], j]
+            if u >= 0 and omega[s, j]:
+                for k in range(data.k_ptr[u], data.k_ptr[u + 1]):
+                    k_sv[data.k_idx[k], s] = data.k_val[k]
+    return k_sv
+
+
+@compiled
 def add_values(data, hyper, p, omega, n_sv, to, mean, weight):
     """mean[v] += weight (E[φ(v) | z, p, ω] − mean[v]), with E[φ_sj(v)] = (g_sj(v) + n_sv) / (Σ_v g_sj(v) + n_sj)."""
     S, P = omega.shape
@@ -99,8 +114,35 @@ def add_values(data, hyper, p, omega, n_sv, to, mean, weight):
 
 
 @compiled
+def move_case(x, z, i, n_sv, n_sj, g_sv, g_sum, log_beta, heat, u, w, n, info):
+    """All cells of case i, which share a label: s with weight β_s Π_j (g_sj(x_ij) + n_sv) / (Σ_v g_sj(v) + n_sj)."""
+    S, P, a = len(log_beta), x.shape[1], 0
+    w[:S] = log_beta
+    for j in range(P):
+        v = x[i, j]
+        if v >= 0:
+            a = z[i, j]
+            n_sv[v, a] -= 1
+            n_sj[j, a] -= 1
+            for s in range(S):
+                w[s] += heat * log(z_weight(1.0, 0.0, g_sv[v, s], n_sv[v, s], g_sum[j, s], n_sj[j, s]))
+    top = w[:S].max()
+    for s in range(S):
+        w[s] = exp(w[s] - top)
+    b = categorical(w, S, u)
+    for j in range(P):
+        v = x[i, j]
+        if v >= 0:
+            z[i, j] = b
+            n_sv[v, b] += 1
+            n_sj[j, b] += 1
+    n[b], n[a] = n[a], n[b]
+    info[1] += a != b
+
+
+@compiled
 def update_z_collapsed(data, z, n_sv, n_sj, p, omega, hyper, heat, key, scratch):
-    """One pass over all cells: remove, weigh, draw, add."""
+    """One pass over all cells: remove, weigh, draw, add. At α = 0 over all cases, each as a whole."""
     S, P = omega.shape
     x = data.x
     g_sv = np.empty(n_sv.shape)
@@ -112,14 +154,19 @@ def update_z_collapsed(data, z, n_sv, n_sj, p, omega, hyper, heat, key, scratch)
         for v in range(data.offset[j], data.offset[j + 1]):
             g_sum[j] += g_sv[v]
     w, n = scratch.weight, scratch.n
+    log_beta = np.log(hyper.beta)
     scratch.n_rows[:] = 0
+    scratch.main[:] = 0
     scratch.info[:] = 0
     n[:] = 0
     for i in range(x.shape[0]):
         if row_labels(x, z, i, P, True, n, scratch.used) == 0:
             continue
         row_key = derive(key, i)
-        for j in range(P):
+        held = len(data.z_held) > 0 and data.z_held[i] >= 0
+        if hyper.alpha == 0.0 and not held:
+            move_case(x, z, i, n_sv, n_sj, g_sv, g_sum, log_beta, heat, uniform(row_key, 0), w, n, scratch.info)
+        for j in range(P if hyper.alpha > 0.0 and not held else 0):
             v = x[i, j]
             if v < 0:
                 continue
@@ -143,7 +190,7 @@ def update_z_collapsed(data, z, n_sv, n_sj, p, omega, hyper, heat, key, scratch)
             if n[s] > 0:
                 scratch.used[k] = s
                 k += 1
-        note_row(n, scratch.used, k, scratch.n_rows, scratch.info)
+        note_row(n, scratch.used, k, scratch.n_rows, scratch.main, scratch.info)
 
 
 # --- sweeps -----------------------------------------------------------------------------------------------------------
@@ -156,15 +203,21 @@ class Work:
         N, P = data.x.shape
         S = len(hyper.beta)
         self.pool = pool
-        self.rises = make_rises(data, hyper)
+        self.data, self.hyper = data, None
+        self.use(hyper)
         self.tables = make_tables(data, S)
         self.scratch = [make_scratch(data, S, z_type) for _ in range(n_blocks)]
         self.rows, self.features = split(N, n_blocks), split(P, n_blocks)
         self.candidates = split(len(data.candidates), n_blocks)
         self.gaps = has_gaps(data.x)
         self.catalogue_gaps = self.gaps if data.candidates is data.x else has_gaps(data.candidates)
-        self.omega_const = float(np.log1p(-hyper.q).sum())
         self.chance = np.zeros((S, P))  # p(ω_sj = 1 | rest) at the last draw
+
+    def use(self, hyper):
+        """Make what depends on the hyperparameters, if they are not those of the last time."""
+        if hyper is not self.hyper:
+            self.hyper, self.rises = hyper, make_rises(self.data, hyper)
+            self.omega_const = float(np.log1p(-hyper.q).sum())
 
     def each(self, blocks, kernel):
         """kernel(scratch, lo, hi) for every block, on the pool if there is one."""
@@ -188,6 +241,7 @@ def split(n, n_blocks):
 
 def update_p_omega(data, hyper, state, work, key, blocked):
     """p then ω. blocked: p with ω summed out; else p given ω, as the paper has it. Returns the log joint."""
+    work.use(hyper)
     starts = data.offset[:-1]
     n_sj = np.add.reduceat(state.n_sv, starts)
     work.each(
@@ -209,7 +263,11 @@ def update_p_omega(data, hyper, state, work, key, blocked):
 
 
 def sweep_rows(data, hyper, state, work, key, heat=1.0, cells=True):
-    """φ | p, ω, z; then the rows of z | φ; then p, ω | z in one block. Returns (log joint, info)."""
+    """φ | p, ω, z; then the rows of z | φ; then p, ω | z in one block. Returns (log joint, info).
+
+    info: cells moved, rows relabelled, Σ_i purity in units of 2⁻³², clusters that are the main one of some row.
+    """
+    work.use(hyper)
     phi_key, row_key = (np.uint64(derive(key, np.uint64(purpose))) for purpose in (PHI, ROW))
     work.each(
         work.features,
@@ -222,16 +280,17 @@ def sweep_rows(data, hyper, state, work, key, heat=1.0, cells=True):
     work.each(
         work.rows,
         lambda scratch, lo, hi: update_z(
-            data.x, state.z, work.gaps, work.tables, a, work.rises.rows, cells, row_key, scratch, lo, hi
+            data.x, state.z, data.z_held, work.gaps, work.tables, a, work.rises.rows, cells, row_key, scratch, lo, hi
         ),
     )
-    info = np.zeros(3, dtype=np.int64)
+    info, main = np.zeros(3, dtype=np.int64), np.zeros(len(a), dtype=np.int64)
     state.n_rows[:] = 0
     for scratch, _ in zip(work.scratch, work.rows, strict=False):
         np.add(state.n_sv, scratch.delta, out=state.n_sv)
         np.add(state.n_rows, scratch.n_rows, out=state.n_rows)
         info += scratch.info
-    return update_p_omega(data, hyper, state, work, key, blocked=True), info
+        main += scratch.main
+    return update_p_omega(data, hyper, state, work, key, blocked=True), np.append(info, (main > 0).sum())
 
 
 def sweep_collapsed(data, hyper, state, work, key, heat=1.0, cells=True):
@@ -241,7 +300,8 @@ def sweep_collapsed(data, hyper, state, work, key, heat=1.0, cells=True):
     row_key = np.uint64(derive(key, np.uint64(ROW)))
     update_z_collapsed(data, state.z, state.n_sv, n_sj, state.p, state.omega, hyper, heat, row_key, scratch)
     state.n_rows[:] = scratch.n_rows
-    return update_p_omega(data, hyper, state, work, key, blocked=False), scratch.info.copy()
+    info = np.append(scratch.info, (scratch.main > 0).sum())
+    return update_p_omega(data, hyper, state, work, key, blocked=False), info
 
 
 sweeps = {"rows": sweep_rows, "collapsed": sweep_collapsed}

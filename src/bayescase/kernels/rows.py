@@ -371,21 +371,23 @@ def drop(used, k, a):
 
 
 @compiled
-def note_row(n, used, k, n_rows, info):
+def note_row(n, used, k, n_rows, main, info):
     """Add the row's counts to the statistics and set n back to 0."""
-    observed, most = 0, 0
+    observed, most, b = 0, 0, 0
     for t in range(k):
         s = used[t]
         n_rows[s, int(n[s])] += 1
         observed += int(n[s])
-        most = max(most, int(n[s]))
+        if n[s] > most:
+            most, b = int(n[s]), s
         n[s] = 0
+    main[b] += 1
     info[2] += (most << 32) // observed
 
 
 @compiled
-def update_z(x, z, gaps, tables, a, rows_rise, by_cell, key, scratch, lo, hi):
-    """Relabel and cell moves of the rows lo .. hi - 1 given φ. Leaves the change of counts in the scratch."""
+def update_z(x, z, held, gaps, tables, a, rows_rise, by_cell, key, scratch, lo, hi):
+    """Relabel and cell moves of the rows lo .. hi - 1 given φ, but held ones. Leaves the change of counts in the scratch."""
     S, P = len(a), x.shape[1]
     lanes = len(scratch.sums) // ROWS
     x, z, a, rows_rise = borrow(x), borrow(z), borrow(a), borrow(rows_rise)
@@ -399,9 +401,10 @@ def update_z(x, z, gaps, tables, a, rows_rise, by_cell, key, scratch, lo, hi):
     )
     used, to, old, rows = borrow(scratch.used), borrow(scratch.to), borrow(scratch.old), borrow(scratch.rows)
     cut, rare, cells = borrow(scratch.cut), borrow(scratch.rare), borrow(scratch.cells)
-    delta, n_rows, info = borrow(scratch.delta), borrow(scratch.n_rows), borrow(scratch.info)
+    delta, n_rows, main, info = borrow(scratch.delta), borrow(scratch.n_rows), borrow(scratch.main), borrow(scratch.info)
     delta[:] = 0
     n_rows[:] = 0
+    main[:] = 0
     info[:] = 0
     n[:] = 0
     for i0 in range(lo, hi, ROWS):
@@ -410,6 +413,9 @@ def update_z(x, z, gaps, tables, a, rows_rise, by_cell, key, scratch, lo, hi):
         for i in range(i0, i1):
             k = row_labels(x, z, i, P, gaps, n, used)
             if k == 0:
+                continue
+            if len(held) > 0 and held[i] >= 0:
+                note_row(n, used, k, n_rows, main, info)
                 continue
             row_key = derive(key, i)
             grouped, moved = 0, 0
@@ -433,4 +439,4 @@ def update_z(x, z, gaps, tables, a, rows_rise, by_cell, key, scratch, lo, hi):
                     delta[x[i, rows[m]], z[i, rows[m]]] += 1
             info[0] += moved
             info[1] += grouped > 0
-            note_row(n, used, k, n_rows, info)
+            note_row(n, used, k, n_rows, main, info)

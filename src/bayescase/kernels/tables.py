@@ -74,6 +74,7 @@ class Scratch(NamedTuple):
     old: np.ndarray  # (P + 1,) labels before an update
     delta: np.ndarray  # (ΣV, S) change of n_sv
     n_rows: np.ndarray  # (S, P + 1)
+    main: np.ndarray  # (S,) rows most of whose cells have label s
     info: np.ndarray  # (3,) cells moved, rows relabelled, Σ_i purity in units of 2⁻³²
     best: np.ndarray  # (S,)
     arg: np.ndarray  # (S,)
@@ -126,6 +127,7 @@ def make_scratch(data, S, z_type):
         old=alone(P + 1, dtype=z_type),
         delta=alone((V, S), dtype=np.int32),
         n_rows=alone((S, P + 1), dtype=np.int64),
+        main=alone(S, dtype=np.int64),
         info=alone(3, dtype=np.int64),
         best=alone(S),
         arg=alone(S, dtype=np.int64),
@@ -177,15 +179,16 @@ def update_evidence(data, rises, n_sv, n_sj, q, omega, blocked, tables, scratch,
     """E[s, u] and what a candidate's value adds to its log weight, for the features lo .. hi - 1.
 
     E[s, u] = Σ_v [ rise(g¹_u(v), n_v) − rise(g⁰, n_v) ] − [ rise(Σ g¹_u, n_j) − rise(Σ g⁰, n_j) ]; terms without a copy cancel.
-    With ω summed out (blocked) a value adds log(q e^E + 1 − q); with ω known it adds ω E.
+    With ω summed out (blocked) a value adds log(q e^E + 1 − q); with ω known or held it adds ω E.
     """
     S = n_sv.shape[1]
     lanes = len(tables.copies) // (n_sv.shape[0] + 1)
-    adds = scratch.weight
+    adds, some_held = scratch.weight, len(data.omega_held) > 0
     for j in range(lo, hi):
         v0, v1 = data.offset[j], data.offset[j + 1]
         part = 0.0
         for s in range(S):
+            summed = blocked and not (some_held and data.omega_held[s, j] >= 0)
             none = rise(rises, rises.sum0[j], n_sj[j, s])
             part -= none
             top = -np.inf
@@ -196,7 +199,7 @@ def update_evidence(data, rises, n_sv, n_sj, q, omega, blocked, tables, scratch,
                     n = n_sv[data.k_idx[k], s]
                     e += rise(rises, rises.k[k], n) - rise(rises, rises.one, n)
                 tables.evidence[u, s] = e
-                adds[u - v0] = log_copy(q[s, j], e) if blocked else omega[s, j] * e
+                adds[u - v0] = log_copy(q[s, j], e) if summed else omega[s, j] * e
                 top = max(top, adds[u - v0])
             for u in range(v0, v1):
                 tables.copies[(u + 1) * lanes + s] = adds[u - v0] - top
@@ -208,15 +211,18 @@ def update_evidence(data, rises, n_sv, n_sj, q, omega, blocked, tables, scratch,
 def update_omega(data, q, evidence, p, key, omega, chance):
     """ω_sj given p, φ integrated out; chance[s, j] = p(ω_sj = 1 | rest). Returns Σ ω E + log p(ω) − Σ log(1 − q)."""
     S, P = omega.shape
-    total = 0.0
+    total, some_held = 0.0, len(data.omega_held) > 0
     for s in range(S):
         row_key = derive(key, s)
         for j in range(P):
             u = data.candidates[p[s], j]
             e = evidence[u, s] if u >= 0 else 0.0
             logit = omega_logit(q[s, j], e)
-            chance[s, j] = 1.0 / (1.0 + exp(-logit))
-            omega[s, j] = uniform(row_key, j) < chance[s, j]
+            if some_held and data.omega_held[s, j] >= 0:
+                chance[s, j] = omega[s, j] = data.omega_held[s, j]
+            else:
+                chance[s, j] = 1.0 / (1.0 + exp(-logit))
+                omega[s, j] = uniform(row_key, j) < chance[s, j]
             total += omega[s, j] * logit
     return total
 
