@@ -239,7 +239,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         )
         if self.verbose:
             print(*kinds_in_words(encoding), sep="\n", file=sys.stderr)
-        P = len(encoding.features)
+        P, columns = len(encoding.features), encoding.columns
         x, _ = encoding.encode(table)
         warn_empty_rows(x)
         candidates = None if catalogue is None else encoding.encode(catalogue)[0]
@@ -272,7 +272,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             checkpoint=self.checkpoint,
         )
         posterior = summarise(draws, is_exchangeable(data, hyper))
-        self._set_results(encoding, data, hyper, plan.seed, posterior._asdict(), draws.trace)
+        self._set_results(columns, encoding, data, hyper, plan.seed, posterior._asdict(), draws.trace)
         if self.keep_draws:
             self.draws_ = keep(draws, posterior.relabel)
         elif hasattr(self, "draws_"):
@@ -284,11 +284,11 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         known = None if self.random_state is not None or self.checkpoint is None else seed_of(self.checkpoint)
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)) if known is None else known
 
-    def _set_results(self, encoding, data, hyper, seed, posterior, trace):
+    def _set_results(self, columns, encoding, data, hyper, seed, posterior, trace):
         """Give the results their public names; also what `load` calls."""
         self.n_features_in_ = len(encoding.features)
-        if encoding.columns is not None:
-            self.feature_names_in_ = np.array(encoding.columns, dtype=object)
+        if columns is not None:
+            self.feature_names_in_ = np.array(columns, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         self._encoding, self._data, self._hyper, self._seed = encoding, data, hyper, seed
@@ -481,6 +481,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             hyper = Hyper(**header["hyper"], **group["hyper"])
             check_fitted(header, encoding, data, hyper, group["posterior"], group["trace"], group["draws"])
             model._set_results(
+                header["columns"],
                 encoding,
                 data,
                 hyper,

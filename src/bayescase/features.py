@@ -122,7 +122,7 @@ def check_top(parameter, top):
 
 def check_markers(markers):
     """The words and numbers that count as missing, as a tuple."""
-    listed = [markers] if isinstance(markers, str) or not np.iterable(markers) else list(markers)
+    listed = list(markers) if np.iterable(markers) and not isinstance(markers, (str, bytes, Mapping)) else [markers]
     for marker in listed:
         if not is_missing(marker) and (not isinstance(marker, (str, Real)) or isinstance(marker, (bool, np.bool_))):
             raise ValueError(f"missing_values must be words or numbers, not {marker!r}.")
@@ -158,7 +158,7 @@ def learn_words(name, columns, setting):
     columns = [as_kind(first.categories or (), column) for column in columns]
     own = Counter(labels(columns[0]))
     n = own.total()
-    every = {word(value): value for column in reversed(columns) for value in labels(column)}
+    every = {word(value): value for part in (*map(labels, columns[1:]), own) for value in set(part)}
     declared = {word(value): k for k, value in enumerate(first.categories or ())}
     if kind == "ordered" and declared and not every.keys() <= declared.keys():
         stray = min(every.keys() - declared.keys())
@@ -202,7 +202,8 @@ def learn_numbers(name, observed, setting):
         setting.kind is None and whole and len(distinct) <= FEW_INTEGERS and len(distinct) <= max(2, n // 2)
     ):
         if not whole:
-            raise ValueError(f"Column {name!r} has the value {distinct[distinct != np.floor(distinct)][0]:g}, not an integer.")
+            fraction = distinct[distinct != np.floor(distinct)][0]
+            raise ValueError(f"Column {name!r} is to be read as integer, but has the value {fraction:g}.")
         return Feature(name, "integer", tuple(int(value) for value in distinct))
     edges = find_edges(setting.bins, observed[0], distinct)
     return Feature(name, "number", intervals(edges, whole), edges)
@@ -214,24 +215,28 @@ def find_edges(bins, values, distinct):
     if way == "edges":
         return n
     t = np.linspace(0, 1, n + 1)[1:-1]
+    lowest, *rest = distinct[:2]
     if way == "uniform":
-        low, high = float(distinct[0]), float(distinct[-1])
+        low, high = float(lowest), float(distinct[-1])
         edges = np.unique(low * (1 - t) + high * t)  # the difference of two large numbers may be infinite
-        edges = edges[(edges > low) & (edges <= high)]
-    else:
-        edges = np.unique(np.quantile(values, t, method="higher"))  # values that occur: no bin is empty
-        edges = edges[edges > distinct[0]]
-    if not len(edges) and len(distinct) > 1:  # more than half of the cells are the minimum
-        edges = distinct[1:2]
+        return tuple(float(edge) for edge in edges[edges > low])
+    cuts = np.quantile(values, t, method="higher")  # values that occur: no bin is empty
+    edges = np.unique(cuts[cuts > lowest])
+    if rest and cuts[0] == lowest:  # so many cells are the minimum, often 0, that it gets a bin of its own
+        edges = np.append(rest, edges[1:])
     return tuple(float(edge) for edge in edges)
 
 
 def learn_counts(name, columns, setting, markers):
     """Absent or present; or 0, 1, …, the last one standing for all larger counts."""
     largest = 1
+    numbers = [marker for marker in markers if not isinstance(marker, str)]
     for column in columns:
-        counts = column.values if isinstance(column, SparseColumn) else None
-        if counts is None:
+        if isinstance(column, SparseColumn):
+            counts = column.values
+            if numbers:
+                raise ValueError(f"missing_values has the number {numbers[0]!r}, but a sparse matrix has no missing cells.")
+        else:
             column = forced_numbers(name, column if isinstance(column, Column) else plain(column, name, markers), "count")
             counts = column.values[~column.missing]
             check_finite(name, counts)
