@@ -110,7 +110,7 @@ def fits(feature):
             and all(low < high for low, high in pairwise(edges))
         )
     if kind == "integer":
-        return types == {int} and all(low < high for low, high in pairwise(values)) and max(map(abs, values)) < 2**64
+        return types == {int} and all(low < high for low, high in pairwise(values)) and max(map(abs, values)) < 2**63
     if kind == "count":
         return values == (False, True) or values == (*range(len(values) - 1), f"{len(values) - 1}+")
     return not edges

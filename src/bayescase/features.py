@@ -191,7 +191,7 @@ def learn_numbers(name, observed, setting):
     """Few integers are values of their own; other numbers are binned."""
     check_finite(name, *observed)
     distinct = np.unique(np.concatenate(observed))
-    whole = bool((distinct == np.floor(distinct)).all())
+    whole = bool((distinct == np.floor(distinct)).all()) and max(abs(float(distinct[0])), abs(float(distinct[-1]))) < 2**63
     n, own = len(observed[0]), np.unique(observed[0])
     if setting.kind is None and whole and n >= ID_FROM and len(own) == n == int(own[-1]) - int(own[0]) + 1:
         raise ValueError(
@@ -202,8 +202,8 @@ def learn_numbers(name, observed, setting):
         setting.kind is None and whole and len(distinct) <= FEW_INTEGERS and len(distinct) <= max(2, n // 2)
     ):
         if not whole:
-            fraction = distinct[distinct != np.floor(distinct)][0]
-            raise ValueError(f"Column {name!r} is to be read as integer, but has the value {fraction:g}.")
+            odd = distinct[(distinct != np.floor(distinct)) | (abs(distinct.astype(float)) >= 2**63)][0]
+            raise ValueError(f"Column {name!r} is to be read as integer, but has the value {odd:g}.")
         return Feature(name, "integer", tuple(int(value) for value in distinct))
     edges = find_edges(setting.bins, observed[0], distinct)
     return Feature(name, "number", intervals(edges, whole), edges)
