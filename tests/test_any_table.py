@@ -207,7 +207,19 @@ def test_a_dropped_column_is_not_needed_later(described, table):
         described.predict(table.drop(columns="town"))
 
 
-def test_unnamed_columns_keep_their_positions(table):
+def test_cases_that_the_model_shows_can_be_given_back(described):
+    names = list(described.feature_names_in_)
+    prototypes = pd.DataFrame(described.prototype_cases_, columns=names)
+    x = described._encode(prototypes)  # no warning of values never seen
+    assert np.array_equal(x, described._data.candidates[described.prototypes_])
+    drawn = described.sample(50, random_state=0)[0]
+    assert np.array_equal(described._encoding.decode(described._encode(pd.DataFrame(drawn, columns=names))), drawn)
+    counts = scipy.sparse.random(30, 6, 0.4, random_state=0, data_rvs=lambda n: np.arange(n) % 5 + 1, format="csr")
+    model = BayesianCaseModel(2, max_count=3, **TINY).fit(counts)
+    assert np.array_equal(model._encode(model.prototype_cases_), model._data.x[model.prototypes_])
+
+
+def test_unnamed_columns_keep_their_positions():
     x = np.random.default_rng(0).integers(3, size=(30, 3))
     x[:, 0] = np.arange(30)
     model = BayesianCaseModel(2, feature_types={0: "drop"}, **TINY).fit(x)

@@ -333,19 +333,23 @@ def local_codes(feature, column):
     """Codes 0 .. V_j - 1 of one column; -1 for missing and for values never seen."""
     if feature.kind in ("category", "ordered"):
         return word_codes(feature, as_kind(feature.values, column))
-    column = to_numbers(column)
-    codes, seen = np.full(len(column.values), -1, dtype=np.int64), ~column.missing
-    observed = column.values[seen]
+    numbers = to_numbers(column)
+    codes, seen = np.full(len(numbers.values), -1, dtype=np.int64), ~numbers.missing
+    codes[seen] = number_codes(feature, numbers.values[seen])
+    if not column.numeric:  # words such as "18 to 64" or "3+", from cases that the model has shown
+        shown = {value: k for k, value in enumerate(feature.values) if isinstance(value, str)}
+        own = [-1 if gone else shown.get(v, -1) for v, gone in zip(column.values, column.missing, strict=True)]
+        codes = np.maximum(codes, own)
+    return codes
+
+
+def number_codes(feature, observed):
     if feature.kind == "integer":
         values = np.array(feature.values)
         at = np.searchsorted(values, observed).clip(max=len(values) - 1)
-        codes[seen] = np.where(values[at] == observed, at, -1)
-        return codes
+        return np.where(values[at] == observed, at, -1)
     check_finite(feature.name, observed)
-    codes[seen] = (
-        count_codes(feature, observed) if feature.kind == "count" else np.searchsorted(feature.edges, observed, "right")
-    )
-    return codes
+    return count_codes(feature, observed) if feature.kind == "count" else np.searchsorted(feature.edges, observed, side="right")
 
 
 def word_codes(feature, column):
