@@ -122,12 +122,12 @@ def check_top(parameter, top):
 
 def check_markers(markers):
     """The words and numbers that count as missing, as a tuple."""
-    listed = list(markers) if np.iterable(markers) and not isinstance(markers, (str, bytes, Mapping)) else [markers]
-    for marker in listed:
-        if not is_missing(marker) and (not isinstance(marker, (str, Real)) or isinstance(marker, (bool, np.bool_))):
+    given = list(markers) if np.iterable(markers) and not isinstance(markers, (str, bytes, Mapping)) else [markers]
+    given = [marker for marker in given if not is_missing(marker)]
+    for marker in given:
+        if not isinstance(marker, (str, Real)) or isinstance(marker, (bool, np.bool_)):
             raise ValueError(f"missing_values must be words or numbers, not {marker!r}.")
-    plain_ones = [marker for marker in listed if not is_missing(marker)]
-    return tuple(marker if isinstance(marker, str) else getattr(marker, "item", lambda m=marker: m)() for marker in plain_ones)
+    return tuple(marker.item() if isinstance(marker, np.generic) else marker for marker in given)
 
 
 # --- learning ----------------------------------------------------------------------------------------------------------
