@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 import os
+import sys
 import warnings
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -17,14 +18,15 @@ from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from . import __version__, storage
 from .diagnostics import Diagnostics, Round, diagnose, to_arviz
-from .encoding import Encoding, Table, read
+from .encoding import Encoding, FeatureTable, describe, kinds_in_words
 from .posterior import Candidate, is_exchangeable, summarise, top_candidates
 from .sampling import Plan, Report, doubling, one_round, run, seed_of
 from .state import Data, Hyper, chunks, make_data, make_hyper
+from .tables import is_missing, read
 
 STARTS = ("seeded", "cases", "cells")
 MIXED = ("seeded", "cases", "seeded", "cells")  # of the chains 0, 1, 2, 3, and so on from the first
@@ -86,11 +88,28 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         is "seeded", "cases", "seeded", "cells", and so on: chains that agree although they started differently can be
         trusted more, but a start from cells may take long on wide tables.
     candidates : table, default=None
-        The catalogue that prototypes are chosen from, with the features of X; the cases themselves if None.
+        The catalogue that prototypes are chosen from, with the features of X, matched by name if both have names; the cases
+        themselves if None.
     candidate_weights : array of shape (n_candidates,), default=None
         Prior weight of each candidate; all equal if None.
-    bins : int, default=5
-        Numbers other than a few integers are cut into this many intervals, at quantiles.
+    bins : int, tuple, list or mapping, default=5
+        How numbers other than a few integers are cut into intervals: into n at quantiles (n or ("quantile", n)), into n of
+        equal width (("uniform", n)), or at given edges ([18, 65]: below 18, 18 to 65, 65 or more); or a mapping from columns
+        (name or position) to any of these, with 5 quantile bins for the columns that are not in it. A column named here is
+        read as numbers, even if it holds few integers or words like "3.5".
+    feature_types : str or mapping, default=None
+        How columns (name or position) are read, where the guess shown by `feature_types_` is wrong: "category", "ordered"
+        (categories on a scale), "integer" (each one a value), "number" (binned), "count" (see `max_count`), or "drop", which
+        leaves the column out. One word is for all columns.
+    missing_values : str, number or list of these, default=None
+        Values such as "?" or -1 that mean missing, beside NaN, None, NA and null.
+    top_values : int or mapping, default=None
+        Keep this many of the most frequent values of a category and call the rest "other", also values first seen in new
+        cases; for all categories, or a mapping from columns (name or position) to numbers. A column named here is read as
+        categories.
+    max_count : int, default=1
+        Sparse matrices become absent (zero) and present (anything else), at the default 1; with a larger number they must
+        hold counts, and the values are 0, 1, …, with the last one for this many or more.
     heat : float, default=1.0
         Power of the likelihood at the first sweep, between 0 and 1; it rises to 1 by the middle of the burn-in. Kept draws
         are never heated.
@@ -106,7 +125,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     random_state : int, RandomState instance or None, default=None
         Seed of the run.
     verbose : int, default=0
-        1 shows a progress bar.
+        1 shows how the columns are read, and a progress bar.
 
     Attributes
     ----------
@@ -128,6 +147,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         For each feature the posterior mean distribution of its values in each cluster; φ_sj in the paper.
     feature_values_ : list of tuples
         The values of each feature, in the order of `value_probabilities_`; intervals for binned numbers.
+    feature_types_ : dict
+        How each feature was read, by name ("x0", "x1", … if X has no names); `describe_features` shows more.
     log_joint_ : ndarray of shape (n_chains, n_sweeps)
         Log joint probability of data and latent variables after each sweep.
     chain_overlap_ : ndarray of shape (n_chains,)
@@ -141,7 +162,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     draws_ : KeptDraws
         All kept draws, if `keep_draws` is set.
     n_features_in_ : int
-        Number of features.
+        Number of features; columns left out by `feature_types` are not among them.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, if X has names.
     """
@@ -163,7 +184,11 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         init: Any = "seeded",
         candidates: Any = None,
         candidate_weights: Any = None,
-        bins: int = 5,
+        bins: Any = 5,
+        feature_types: Any = None,
+        missing_values: Any = None,
+        top_values: Any = None,
+        max_count: int = 1,
         heat: float = 1.0,
         keep_draws: bool = False,
         callback: Callable[[Report], Any] | None = None,
@@ -187,6 +212,10 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         self.candidates = candidates
         self.candidate_weights = candidate_weights
         self.bins = bins
+        self.feature_types = feature_types
+        self.missing_values = missing_values
+        self.top_values = top_values
+        self.max_count = max_count
         self.heat = heat
         self.keep_draws = keep_draws
         self.callback = callback
@@ -203,8 +232,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         Parameters
         ----------
         X : array or table of shape (n_samples, n_features)
-            Strings, booleans, integers, numbers and missing cells (NaN, None), as a NumPy array, a data frame (pandas,
-            polars, pyarrow) or a mapping of columns.
+            Strings, categories, booleans, integers, numbers and missing cells (NaN, None, NA, null), as a NumPy array, a data
+            frame (pandas, polars, pyarrow), a mapping of columns, or a SciPy sparse matrix.
         y : ignored
 
         Returns
@@ -212,12 +241,23 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         self
         """
         check_parameters(self)
-        table, columns = read(X), check_columns(X, BayesianCaseModel(), reset=True)
-        N, P, S = table.n_cases, len(table.columns), self.n_clusters
+        table = read(X)
+        N, S = table.n_cases, self.n_clusters
         if S > N:
             raise ValueError(f"n_clusters={S} needs at least {S} cases, but the data has n_samples={N}.")
-        catalogue = None if self.candidates is None else check_catalogue(self.candidates, table)
-        encoding = Encoding.learn(table, self.bins, catalogue)
+        catalogue = None if self.candidates is None else read(self.candidates)
+        encoding = Encoding.learn(
+            table,
+            self.bins,
+            catalogue,
+            feature_types=self.feature_types,
+            missing_values=self.missing_values,
+            top_values=self.top_values,
+            max_count=self.max_count,
+        )
+        if self.verbose:
+            print(*kinds_in_words(encoding), sep="\n", file=sys.stderr)
+        P, columns = len(encoding.features), encoding.columns
         x, _ = encoding.encode(table)
         warn_empty_rows(x)
         candidates = None if catalogue is None else encoding.encode(catalogue)[0]
@@ -287,10 +327,22 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         self.labels_ = np.argmax(self.memberships_, axis=1)
         self.value_probabilities_ = [part.T for part in np.split(posterior["values"], encoding.offset[1:-1])]
         self.feature_values_ = [feature.values for feature in encoding.features]
+        self.feature_types_ = {feature.name: feature.kind for feature in encoding.features}
         self.log_joint_ = trace["log_joint"]
         self.chain_overlap_ = posterior["overlap"]
         self.diagnostics_: Diagnostics = diagnose(trace, kept, self.chain_overlap_)
         self.n_iter_ = self.log_joint_.shape[1]
+
+    def describe_features(self) -> FeatureTable:
+        """How the columns were read: name, type, number of values, share of missing cells and the first values of each.
+
+        Returns
+        -------
+        FeatureTable
+            A tuple with a `FeatureSummary` per feature, which prints as a table.
+        """
+        check_is_fitted(self)
+        return describe(self._encoding, self._data.x)
 
     # --- new cases ----------------------------------------------------------------------------------------------------
 
@@ -300,6 +352,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         Parameters
         ----------
         X : array or table of shape (n_samples, n_features)
+            If the model was fitted to named columns, those of a table are found by name, in any order and among others; the
+            columns of an array count by position.
 
         Returns
         -------
@@ -387,7 +441,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     def _encode(self, X):
         check_is_fitted(self)
         table = read(X)
-        check_columns(X, self, reset=False)
+        check_columns(self, table)
         x, unseen = self._encoding.encode(table)
         if unseen:
             warnings.warn(
@@ -441,8 +495,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         check_is_fitted(self)
         header = {
             "params": {name: json_value(value) for name, value in self.get_params(deep=False).items() if name not in UNSAVED},
-            "columns": list(self.feature_names_in_) if hasattr(self, "feature_names_in_") else None,
-            "features": self._encoding.to_json(),
+            **self._encoding.to_json(),
             "seed": self._seed,
             "kept": list(self._kept),
             "thin": self._thin,
@@ -470,9 +523,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
                 group[kind][rest] = value
             if header["own_cases"]:
                 group["data"]["candidates"] = group["data"]["x"]
-            params: dict[str, Any] = {name: np.array(v) if isinstance(v, list) else v for name, v in header["params"].items()}
-            model = cls(**params)
-            encoding, data = Encoding.from_json(header["features"]), Data(**group["data"])
+            model = cls(**{name: from_json_value(value) for name, value in header["params"].items()})
+            encoding, data = Encoding.from_json(header), Data(**group["data"])
             hyper = Hyper(**header["hyper"], **group["hyper"])
             check_fitted(header, encoding, data, hyper, group["posterior"], group["trace"], group["draws"])
             model._set_results(
@@ -494,6 +546,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
         tags.input_tags.allow_nan = True
         tags.input_tags.string = True
         tags.input_tags.categorical = True
@@ -504,11 +557,24 @@ UNSAVED = ("candidates", "candidate_weights", "callback", "checkpoint")  # not n
 
 
 def json_value(value):
-    if value is None or isinstance(value, (str, bool, int, float)):
+    """A parameter as JSON; mappings as pairs, since their keys may be numbers."""
+    if isinstance(value, np.random.RandomState) or is_missing(value):
+        return None  # the fit has moved a RandomState on
+    if isinstance(value, (str, bool, int, float)):
         return value
-    if isinstance(value, np.random.RandomState):
-        return None  # the fit has moved it on
-    return np.asarray(value).tolist()  # q and init may be lists, tuples, series, …
+    if isinstance(value, Mapping):
+        return {"pairs": [[json_value(key), json_value(item)] for key, item in value.items()]}
+    if isinstance(value, (list, tuple)):
+        return [json_value(item) for item in value]
+    return np.asarray(value).tolist()  # arrays, series, NumPy's numbers, …
+
+
+def from_json_value(value):
+    if isinstance(value, dict):
+        return {key: from_json_value(item) for key, item in value["pairs"]}
+    if isinstance(value, list) and not any(isinstance(item, (str, dict)) or item is None for item in value):
+        return np.array(value)
+    return value
 
 
 def pick(weights, rng):
@@ -545,8 +611,7 @@ def is_real(value):
 
 
 def check_parameters(model):
-    sizes = {"n_clusters": 1, "n_iter": 1, "max_iter": 1, "thin": 1, "n_chains": 1, "bins": 2}
-    for name, least in sizes.items():
+    for name, least in (("n_clusters", 1), ("n_iter", 1), ("max_iter", 1), ("thin", 1), ("n_chains", 1)):
         value = getattr(model, name)
         if not (is_int(value) and value >= least) and not (name == "n_iter" and is_auto(value)):
             either = "'auto' or " if name == "n_iter" else ""
@@ -638,32 +703,17 @@ def check_weights(weights, M):
     return values / values.max()  # so that their sum stays finite
 
 
-def check_catalogue(candidates, table: Table) -> Table:
-    catalogue = read(candidates)
-    if len(catalogue.columns) != len(table.columns):
-        raise ValueError(f"candidates has {len(catalogue.columns)} features, but the data has {len(table.columns)}.")
-    if catalogue.names and table.names and catalogue.names != table.names:
-        other = [name for name in catalogue.names if name not in table.names]
-        raise ValueError(
-            f"candidates has other features than the data: {', '.join(map(repr, other[:5]))}."
-            if other
-            else "candidates has the features of the data in another order."
-        )
-    return catalogue
-
-
-def check_columns(X, model, reset):
-    """Names of the columns, or None. With reset=False they must be those of the fit, as scikit-learn requires."""
-    if not isinstance(X, Mapping):
-        validate_data(model, X, reset=reset, skip_check_array=True)
-        names = getattr(model, "feature_names_in_", None)
-        return None if names is None else list(names)
-    names = [str(name) for name in X]
-    if not reset and names != list(getattr(model, "feature_names_in_", names)):
-        raise ValueError(f"The columns are not those of the fit: {names} instead of {list(model.feature_names_in_)}.")
-    if not reset and len(names) != model.n_features_in_:
-        raise ValueError(f"X has {len(names)} features, but the model was fitted with {model.n_features_in_}.")
-    return names
+def check_columns(model, table):
+    """As scikit-learn does: names on one side only are a warning, another number of columns without names is an error."""
+    name, wanted = type(model).__name__, model._encoding.wanted
+    if wanted.named and table.names:
+        return  # matched by name
+    if len(table.columns) != wanted.width:
+        raise ValueError(f"X has {len(table.columns)} features, but {name} is expecting {wanted.width} features as input.")
+    if wanted.named:
+        warnings.warn(f"X does not have valid feature names, but {name} was fitted with feature names", stacklevel=4)
+    elif table.names:
+        warnings.warn(f"X has feature names, but {name} was fitted without feature names", stacklevel=4)
 
 
 def check_fitted(header, encoding, data, hyper, posterior, trace, draws):
@@ -682,9 +732,7 @@ def check_fitted(header, encoding, data, hyper, posterior, trace, draws):
     def real(array, shape):
         need(array.dtype.kind in "fb" and fits(array.shape, shape), "shape")
 
-    need(P == len(encoding.features) == (P if header["columns"] is None else len(header["columns"])), "features")
-    need(all(isinstance(f.name, str) and f.kind in ("category", "integer", "number") for f in encoding.features), "features")
-    need(all(f.values and (f.kind != "number" or len(f.edges) == len(f.values) - 1) for f in encoding.features), "features")
+    need(len(encoding.features) == P, "features")
     need(np.array_equal(data.offset, encoding.offset) and data.offset.dtype == np.int64, "offsets")
     need(is_int(header["seed"]) and 0 <= header["seed"] < 2**63, "seed")
     first, end = header["kept"]
