@@ -210,7 +210,7 @@ def test_a_prototype_without_a_value_has_no_key_feature_there(animals):
     table = {
         name: np.where(np.arange(90) < 45, None, column) if name == "trait 0" else column for name, column in animals[0].items()
     }
-    fitted = BayesianCaseClassifier(BayesianCaseModel(3, candidate_weights=np.arange(90) < 45, **QUICK), by="prototype")
+    fitted = BayesianCaseClassifier(BayesianCaseModel(3, prototype_prior=np.arange(90) < 45, **QUICK), by="prototype")
     fitted.fit(table, animals[1])
     assert (fitted.case_model_.prototypes_ < 45).all()
     assert not any("trait 0" in evidence.values for e in fitted.explain(table) for evidence in e.evidence)

@@ -347,24 +347,24 @@ def test_a_catalogue_column_without_values_does_not_change_the_features(planted)
     assert model._encoding.features[2].kind == "number"
 
 
-def test_candidate_weights(planted, sampler):
+def test_prototype_prior(planted, sampler):
     x, _ = planted(seed=7)
     weights = np.ones(60)
     weights[::2] = 0
-    model = BayesianCaseModel(3, candidate_weights=weights, keep_draws=True, sampler=sampler, **QUICK).fit(x)
+    model = BayesianCaseModel(3, prototype_prior=weights, keep_draws=True, sampler=sampler, **QUICK).fit(x)
     assert (model.draws_.p % 2 == 1).all()
     assert (model.prototypes_ % 2 == 1).all()
     huge = np.ones(60)
     huge[17] = 1e200
-    assert (BayesianCaseModel(3, candidate_weights=huge, sampler=sampler, **QUICK).fit(x).prototypes_ == 17).all()
-    assert BayesianCaseModel(3, candidate_weights=np.full(60, 1e308), **QUICK).fit(x).prototypes_.min() >= 0
+    assert (BayesianCaseModel(3, prototype_prior=huge, sampler=sampler, **QUICK).fit(x).prototypes_ == 17).all()
+    assert BayesianCaseModel(3, prototype_prior=np.full(60, 1e308), **QUICK).fit(x).prototypes_.min() >= 0
 
 
 def test_a_candidate_of_weight_zero_is_not_named_even_as_a_tie(planted):
     """The catalogue holds every case twice; the first copies must not be chosen, whoever they are equal to."""
     x, _ = planted(seed=7)
     weights = np.repeat([0.0, 1.0], 60)
-    model = BayesianCaseModel(3, candidates=np.vstack([x, x]), candidate_weights=weights, **QUICK).fit(x)
+    model = BayesianCaseModel(3, candidates=np.vstack([x, x]), prototype_prior=weights, **QUICK).fit(x)
     for ranked in model.prototype_probabilities_:
         assert min(row for candidate in ranked for row in candidate.ties) >= 60
     assert model.prototypes_.min() >= 60
@@ -373,7 +373,7 @@ def test_a_candidate_of_weight_zero_is_not_named_even_as_a_tie(planted):
 def test_equal_weights_are_no_weights(planted, same):
     x, _ = planted(seed=7)
     plain = BayesianCaseModel(3, **QUICK).fit(x)
-    same(plain, BayesianCaseModel(3, candidate_weights=np.full(60, 7.0), **QUICK).fit(x))
+    same(plain, BayesianCaseModel(3, prototype_prior=np.full(60, 7.0), **QUICK).fit(x))
 
 
 def test_q_per_feature(planted, sampler, same):
@@ -846,11 +846,11 @@ BAD = [
         r"candidates has no column 'b'\.",
     ),
     ("candidates infinite", {"candidates": INFINITE}, GOOD, ValueError, "Column 'x1' contains infinity"),
-    ("weights length", {"candidate_weights": [1, 2]}, GOOD, ValueError, r"candidate_weights has shape \(2,\).*20 candidates"),
-    ("weights negative", {"candidate_weights": [-1] + [1] * 19}, GOOD, ValueError, "candidate_weights must be finite"),
-    ("weights nan", {"candidate_weights": [np.nan] * 20}, GOOD, ValueError, "candidate_weights must be finite"),
-    ("weights zero", {"candidate_weights": [0] * 20}, GOOD, ValueError, "not all 0"),
-    ("weights words", {"candidate_weights": ["a"] * 20}, GOOD, ValueError, "candidate_weights must be numbers"),
+    ("weights length", {"prototype_prior": [1, 2]}, GOOD, ValueError, r"prototype_prior has shape \(2,\).*20 candidates"),
+    ("weights negative", {"prototype_prior": [-1] + [1] * 19}, GOOD, ValueError, "prototype_prior must be finite"),
+    ("weights nan", {"prototype_prior": [np.nan] * 20}, GOOD, ValueError, "prototype_prior must be finite"),
+    ("weights zero", {"prototype_prior": [0] * 20}, GOOD, ValueError, "not all 0"),
+    ("weights words", {"prototype_prior": ["a"] * 20}, GOOD, ValueError, "prototype_prior must be numbers"),
     ("random_state", {"random_state": -1}, GOOD, ValueError, "[Ss]eed"),
     ("n_jobs", {"n_jobs": 0}, GOOD, ValueError, "n_jobs"),
 ]

@@ -238,7 +238,7 @@ CHANGES = {
     "heat": {"heat": 0.9},
     "keep_draws": {"keep_draws": False},
     "n_clusters": {"n_clusters": 4},
-    "weights": {"candidate_weights": [2.0] + [1.0] * 89},
+    "weights": {"prototype_prior": [2.0] + [1.0] * 89},
     "candidates": {"candidates": np.zeros((4, 7))},
 }
 

@@ -158,7 +158,7 @@ def test_cases_are_shuffled(planted):
         ({"cv": 61}, ValueError, "cv=61 folds need at least 61 cases"),
         ({"model": "bcm"}, TypeError, "model must be a BayesianCaseModel"),
         ({"model": BayesianCaseModel(init=np.zeros(60, dtype=int))}, ValueError, "init cannot be labels"),
-        ({"model": BayesianCaseModel(candidate_weights=np.ones(60))}, ValueError, "candidate_weights needs candidates"),
+        ({"model": BayesianCaseModel(prototype_prior=np.ones(60))}, ValueError, "prototype_prior needs candidates"),
         ({"model": BayesianCaseModel(checkpoint="x")}, ValueError, "one file cannot hold several fits"),
         ({"model": BayesianCaseModel(alpha=-1)}, ValueError, "alpha must be"),
     ],

@@ -55,7 +55,7 @@ def umask():
         {"init": [np.int64(i % 2) for i in range(10)]},
         {"init": tuple(i % 2 for i in range(10))},
         {"alpha": np.float32(0.5), "n_iter": np.int64(7)},
-        {"candidates": np.tile([[0, 1, 2]], (4, 1)), "candidate_weights": [0, 1, 1, 1]},
+        {"candidates": np.tile([[0, 1, 2]], (4, 1)), "prototype_prior": [0, 1, 1, 1]},
         {"random_state": np.random.RandomState(0)},
         {"callback": print, "checkpoint": "run"},
     ],

@@ -15,8 +15,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from .encoding import is_missing, read
 from .estimator import BayesianCaseModel
+from .tables import is_missing, read
 
 SHOWN = 0.05  # a printed explanation leaves out clusters with less membership than this
 MOST_FEATURES = 6  # that a printed line names
@@ -337,7 +337,7 @@ def check_parts(estimator):
         raise ValueError("by='prototype' uses no classifier; leave classifier out, or use by='memberships'.")
     if model.candidates is not None:
         raise ValueError(
-            "by='prototype' needs prototypes with labels, but candidates have none: give candidate_weights to choose among the "
+            "by='prototype' needs prototypes with labels, but candidates have none: give prototype_prior to choose among the "
             "cases of X instead, or use by='memberships'."
         )
     return model, None

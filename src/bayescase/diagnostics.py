@@ -168,10 +168,12 @@ def normal_ranks(x):
 
 def diagnose(trace, of, overlap):
     """Diagnostics of the sweeps of a round, from the trace and each chain's overlap with the best one."""
-    kept = {name: trace[name][:, of.first : of.end] for name in TRACED}
+    kept = {name: values[:, of.first : of.end] for name, values in trace.items()}
     agree = overlap >= AGREE
     quantities = {}
-    for name in QUANTITIES:
+    for name in kept:
+        if name in RATES:
+            continue
         x, pooled = kept[name], kept[name][agree]
         quantities[name] = Quantity(
             mean=float(pooled.mean()),
@@ -261,7 +263,7 @@ def to_arviz(trace, sweeps, more, dims, coords, attributes):
 
     at = {name: value[:, sweeps] for name, value in trace.items()}
     groups = {
-        "posterior": dataset({name: at[name] for name in QUANTITIES} | more),
+        "posterior": dataset({name: value for name, value in at.items() if name not in RATES} | more),
         "sample_stats": dataset({"lp": at["log_joint"]} | {name: at[name] for name in RATES}),
     }
     if int(arviz.__version__.split(".")[0]) < 1:  # 1.x has a name InferenceData, too, that only warns

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import numbers
-import os
 import sys
 import warnings
 from collections.abc import Callable, Mapping
@@ -21,19 +18,39 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from . import __version__, storage
+from .checks import (
+    check_columns,
+    check_fitted,
+    check_parameters,
+    check_pins,
+    check_prototype_prior,
+    check_q,
+    check_start,
+    is_auto,
+    is_int,
+    is_learned,
+    warn_empty_rows,
+)
 from .diagnostics import Diagnostics, Round, diagnose, to_arviz
 from .encoding import Encoding, FeatureTable, describe, kinds_in_words
-from .posterior import Candidate, is_exchangeable, summarise, top_candidates
+from .hyper import LEARNED, Learn, gamma_of
+from .posterior import AGREE, Candidate, summarise, top_candidates
 from .sampling import Plan, Report, doubling, one_round, run, seed_of
-from .state import Data, Hyper, chunks, make_data, make_hyper
+from .similarity import similarity_table
+from .state import Data, Hyper, make_data, make_hyper
 from .tables import is_missing, read
 
-STARTS = ("seeded", "cases", "cells")
-MIXED = ("seeded", "cases", "seeded", "cells")  # of the chains 0, 1, 2, 3, and so on from the first
 SINGLE_LABEL = 100  # sweeps at the start of a seeded chain that move whole cases only
 TOP_CANDIDATES = 10
-LARGEST = 1e6  # of a hyperparameter: differences of log Γ lose their digits beyond
 FOLD, SCORE, DRAW = 1 << 20, 1 << 21, 1 << 22  # streams of random numbers beside those of the chains 0, 1, 2, …
+
+
+class Interval(NamedTuple):
+    """Posterior mean of a number, and the interval that holds it with probability 0.9."""
+
+    mean: float
+    low: float
+    high: float
 
 
 class KeptDraws(NamedTuple):
@@ -54,18 +71,33 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters; S in the paper.
-    alpha : float, default=0.01
+    n_clusters : int or "auto", default=8
+        Number of clusters; S in the paper. "auto" finds it: a hierarchical Dirichlet process, truncated at `max_clusters`. The
+        results then have the clusters in use, and `n_clusters_probabilities_` says how sure their number is.
+    max_clusters : int, default=20
+        The most clusters that n_clusters="auto" can find.
+    alpha : float or "learn", default=0.01
         Total concentration of a case's mixture weights; each cluster gets alpha / n_clusters. Small values give cases that
-        belong to one cluster; 0 makes that exact, with sampler="rows".
-    lam : float, default=1.0
+        belong to one cluster; 0 makes that exact, and is faster.
+    lam : float or "learn", default=1.0
         Pseudo-count of every value in every cluster; λ in the paper.
-    c : float, default=50.0
+    c : float or "learn", default=50.0
         How strongly cases copy the prototype on the features of the subspace. 0 gives latent Dirichlet allocation with one
         distribution per feature.
-    q : float or array of shape (n_features,), default=0.8
-        Prior probability that a feature belongs to a subspace.
+    q : float, array of shape (n_features,) or "learn", default=0.8
+        Prior probability that a feature belongs to a subspace. What is to be learned has a diffuse prior and is in
+        `hyperparameters_` with its interval.
+    similarity : "match", ("within", ε), (function, ε), table or mapping, default="match"
+        Which values of a case agree with the prototype's: equal ones; those at most ε away (in units of whole numbers, else in
+        places on the scale of an ordered feature or in bins); those for which the function of two values is at most ε; or a
+        table with an entry from 0 to 1 for the prototype's value (row) and the case's (column). A mapping sets it per feature.
+    pins : mapping, default=None
+        What is certain: {"prototypes": {cluster: row of the catalogue}, "subspaces": {cluster: {feature: True or False}},
+        "cases": {row: cluster}}, each as far as needed. Clusters that are pinned keep their numbers.
+    prototype_prior : array of shape (n_candidates,) or (n_clusters, n_candidates), default=None
+        Prior weight of each candidate, for all clusters or for each; all equal if None.
+    subspace_prior : array of shape (n_clusters, n_features), default=None
+        Prior probability that the feature belongs to the subspace of the cluster, in place of `q`; NaN where `q` holds.
     sampler : {"rows", "collapsed"}, default="rows"
         "rows" draws prototypes and subspaces in one block and whole rows in parallel; "collapsed" is the paper's sampler,
         cell by cell. Both sample the same posterior.
@@ -90,8 +122,6 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     candidates : table, default=None
         The catalogue that prototypes are chosen from, with the features of X, matched by name if both have names; the cases
         themselves if None.
-    candidate_weights : array of shape (n_candidates,), default=None
-        Prior weight of each candidate; all equal if None.
     bins : int, tuple, list or mapping, default=5
         How numbers other than a few integers are cut into intervals: into n at quantiles (n or ("quantile", n)), into n of
         equal width (("uniform", n)), or at given edges ([18, 65]: below 18, 18 to 65, 65 or more); or a mapping from columns
@@ -159,6 +189,13 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         not converged warns with a `ConvergenceWarning`.
     n_iter_ : int
         Sweeps that each chain has made.
+    n_clusters_ : int
+        Number of clusters.
+    n_clusters_probabilities_ : dict of int to float
+        With n_clusters="auto", the posterior probability of each number of clusters in use, those that are the main one of at
+        least one case; else None.
+    hyperparameters_ : dict of str to Interval
+        Posterior mean and 90 % interval of each hyperparameter that was learned.
     draws_ : KeptDraws
         All kept draws, if `keep_draws` is set.
     n_features_in_ : int
@@ -169,12 +206,17 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
 
     def __init__(
         self,
-        n_clusters: int = 8,
+        n_clusters: Any = 8,
         *,
-        alpha: float = 0.01,
-        lam: float = 1.0,
-        c: float = 50.0,
+        max_clusters: int = 20,
+        alpha: Any = 0.01,
+        lam: Any = 1.0,
+        c: Any = 50.0,
         q: Any = 0.8,
+        similarity: Any = "match",
+        pins: Mapping | None = None,
+        prototype_prior: Any = None,
+        subspace_prior: Any = None,
         sampler: str = "rows",
         n_iter: Any = 1000,
         max_iter: int = 8000,
@@ -183,7 +225,6 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         n_chains: int = 4,
         init: Any = "seeded",
         candidates: Any = None,
-        candidate_weights: Any = None,
         bins: Any = 5,
         feature_types: Any = None,
         missing_values: Any = None,
@@ -198,10 +239,15 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         verbose: int = 0,
     ):
         self.n_clusters = n_clusters
+        self.max_clusters = max_clusters
         self.alpha = alpha
         self.lam = lam
         self.c = c
         self.q = q
+        self.similarity = similarity
+        self.pins = pins
+        self.prototype_prior = prototype_prior
+        self.subspace_prior = subspace_prior
         self.sampler = sampler
         self.n_iter = n_iter
         self.max_iter = max_iter
@@ -210,7 +256,6 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         self.n_chains = n_chains
         self.init = init
         self.candidates = candidates
-        self.candidate_weights = candidate_weights
         self.bins = bins
         self.feature_types = feature_types
         self.missing_values = missing_values
@@ -242,7 +287,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         """
         check_parameters(self)
         table = read(X)
-        N, S = table.n_cases, self.n_clusters
+        N, auto = table.n_cases, is_auto(self.n_clusters)
+        S = min(self.max_clusters, N) if auto else self.n_clusters
         if S > N:
             raise ValueError(f"n_clusters={S} needs at least {S} cases, but the data has n_samples={N}.")
         catalogue = None if self.candidates is None else read(self.candidates)
@@ -262,10 +308,21 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         warn_empty_rows(x)
         candidates = None if catalogue is None else encoding.encode(catalogue)[0]
         n_candidates = N if candidates is None else len(candidates)
-        data = make_data(x, encoding.offset, candidates, check_weights(self.candidate_weights, n_candidates))
-        hyper = make_hyper(S, P, self.alpha, self.lam, self.c, check_q(self.q, P))
+        weight = check_prototype_prior(self.prototype_prior, n_candidates, S, auto)
+        weight, z_held, omega_held = check_pins(self.pins, weight, S, N, n_candidates, encoding.features)
+        similarity = similarity_table(self.similarity, encoding.features)
+        data = make_data(x, encoding.offset, candidates, weight, similarity, z_held, omega_held)
+        q, q_free = check_q(self.q, self.subspace_prior, S, P)
+        given = {name: getattr(self, name) for name in ("alpha", "lam", "c")}
+        hyper = make_hyper(S, P, **{name: 1.0 if is_learned(value) else value for name, value in given.items()}, q=q)
+        if auto:
+            hyper = hyper._replace(gamma=gamma_of(data))
+        names = [name for name, value in {**given, "q": self.q}.items() if is_learned(value)]
+        learn = Learn(tuple(names), q_free, auto)
         start = check_start(self.init, N, S, self.n_chains)
-        if self.alpha == 0 and isinstance(start, tuple):  # every case has one label, from the start to the end
+        if (
+            not is_learned(self.alpha) and self.alpha == 0 and isinstance(start, tuple)
+        ):  # every case has one label, from the start to the end
             start = tuple("cases" if kind == "cells" else kind for kind in start)
         rounds = doubling(int(self.max_iter)) if is_auto(self.n_iter) else one_round(self.n_iter, self.burn_in)
         kinds = start if isinstance(start, tuple) else ("labels",) * self.n_chains
@@ -285,12 +342,14 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             data,
             hyper,
             plan,
+            learn,
             n_jobs=effective_n_jobs(self.n_jobs),
             callback=self.callback,
             verbose=self.verbose,
             checkpoint=self.checkpoint,
         )
-        posterior = summarise(draws.chains, is_exchangeable(data, hyper))
+        posterior = summarise(draws.chains, prune=auto)
+        hyper = mean_hyper(hyper, learn, posterior, draws)
         self._set_results(columns, encoding, data, hyper, plan.seed, posterior._asdict(), draws.trace, draws.kept, plan.thin)
         if self.keep_draws:
             self.draws_ = keep(draws, posterior.relabel)
@@ -330,6 +389,19 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         self.feature_types_ = {feature.name: feature.kind for feature in encoding.features}
         self.log_joint_ = trace["log_joint"]
         self.chain_overlap_ = posterior["overlap"]
+        self.n_clusters_ = len(hyper.beta)
+        pooled = {name: trace[name][self.chain_overlap_ >= AGREE, kept.first : kept.end] for name in trace}
+        self.hyperparameters_ = {
+            name: Interval(float(pooled[name].mean()), *np.quantile(pooled[name], (0.05, 0.95)).tolist())
+            for name in LEARNED
+            if name in pooled
+        }
+        self.n_clusters_probabilities_ = None
+        if "clusters_in_use" in pooled:
+            numbers, times = np.unique(pooled["clusters_in_use"], return_counts=True)
+            self.n_clusters_probabilities_ = dict(
+                zip(numbers.astype(int).tolist(), (times / times.sum()).tolist(), strict=True)
+            )
         self.diagnostics_: Diagnostics = diagnose(trace, kept, self.chain_overlap_)
         self.n_iter_ = self.log_joint_.shape[1]
 
@@ -423,15 +495,13 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             raise ValueError(f"n_samples must be a positive whole number, not {n_samples!r}.")
         seed = [self._seed, DRAW] if random_state is None else check_random_state(random_state).randint(2**31 - 1)
         rng = np.random.default_rng(seed)
-        tables, hyper, offset = self._posterior["tables"], self._hyper, self._encoding.offset
-        S, P = hyper.q.shape
-        if hyper.alpha > 0:
-            pi = rng.dirichlet(hyper.alpha * hyper.beta, size=n_samples)
-        else:
-            pi = np.eye(S)[rng.choice(S, size=n_samples, p=hyper.beta)]
+        tables, prior, offset = self._posterior["tables"], self._posterior["prior"], self._encoding.offset
+        S, P = self._hyper.q.shape
+        which = rng.integers(len(tables), size=n_samples)
+        mixed = self._hyper.alpha > 0
+        pi = np.exp(log_dirichlet(prior[which], rng)) if mixed else np.eye(S)[pick(prior[which], rng)]
         x = np.empty((n_samples, P), dtype=np.int64)
         z = np.empty((n_samples, P), dtype=np.int64)
-        which = rng.integers(len(tables), size=n_samples)
         for j in range(P):
             z[:, j] = pick(pi, rng)
             x[:, j] = offset[j] + pick(tables[which, offset[j] : offset[j + 1], z[:, j]].astype(float), rng)
@@ -459,8 +529,10 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         seed = stream(self._seed, purpose)
 
         def block(rows):
-            for d, phi in enumerate(self._posterior["tables"]):
-                kernel(slice(*rows), d, make_fold(self._data, self._hyper, phi), seed)
+            for d, (phi, prior) in enumerate(zip(self._posterior["tables"], self._posterior["prior"], strict=True)):
+                total = float(prior.sum())
+                hyper = self._hyper._replace(alpha=total if self._hyper.alpha > 0 else 0.0, beta=prior / total)
+                kernel(slice(*rows), d, make_fold(self._data, hyper, phi), seed)
 
         n_jobs = effective_n_jobs(self.n_jobs)
         with ThreadPoolExecutor(n_jobs) as pool:
@@ -499,12 +571,12 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             "seed": self._seed,
             "kept": list(self._kept),
             "thin": self._thin,
-            "hyper": {"alpha": self._hyper.alpha, "lam": self._hyper.lam, "c": self._hyper.c},
+            "hyper": {name: getattr(self._hyper, name) for name in ("alpha", "lam", "c", "gamma")},
             "own_cases": self._data.candidates is self._data.x,
         }
         arrays = {f"posterior/{name}": value for name, value in self._posterior.items()}
         arrays |= {f"trace/{name}": value for name, value in self._trace.items()}
-        arrays |= {f"data/{name}": value for name, value in self._data._asdict().items()}
+        arrays |= {f"data/{name}": value for name, value in self._data._asdict().items() if not name.endswith("_held")}
         arrays |= {"hyper/beta": self._hyper.beta, "hyper/q": self._hyper.q}
         if header["own_cases"]:
             del arrays["data/candidates"]
@@ -524,7 +596,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             if header["own_cases"]:
                 group["data"]["candidates"] = group["data"]["x"]
             model = cls(**{name: from_json_value(value) for name, value in header["params"].items()})
-            encoding, data = Encoding.from_json(header), Data(**group["data"])
+            encoding, data = Encoding.from_json(header), Data(**group["data"], **NOTHING_HELD)
             hyper = Hyper(**header["hyper"], **group["hyper"])
             check_fitted(header, encoding, data, hyper, group["posterior"], group["trace"], group["draws"])
             model._set_results(
@@ -553,7 +625,30 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         return tags
 
 
-UNSAVED = ("candidates", "candidate_weights", "callback", "checkpoint")  # not needed after the fit, and not always JSON
+UNSAVED = (
+    "candidates",
+    "prototype_prior",
+    "similarity",
+    "callback",
+    "checkpoint",
+)  # not needed after the fit, and not always JSON
+NOTHING_HELD = {"z_held": np.zeros(0, dtype=np.int64), "omega_held": np.zeros((0, 0), dtype=np.int8)}
+
+
+def mean_hyper(hyper, learn, posterior, draws):
+    """The hyperparameters, with posterior means for what was learned, for the clusters in use."""
+    S = posterior.memberships.shape[1]
+    pooled = posterior.overlap >= AGREE
+    mean = {name: float(draws.trace[name][pooled, draws.kept.first : draws.kept.end].mean()) for name in learn.names}
+    q = np.where(learn.q_free, mean.pop("q", 0.5), hyper.q)[:S]
+    beta = posterior.prior.mean(axis=0)
+    return hyper._replace(**mean, beta=beta / beta.sum(), q=q)
+
+
+def log_dirichlet(shape, rng):
+    """Dirichlet draws, one per row, on the log scale: small shapes underflow."""
+    log_gamma = np.log(rng.gamma(shape + 1.0)) + np.log(rng.random(shape.shape)) / shape
+    return log_gamma - logsumexp(log_gamma, axis=1, keepdims=True)
 
 
 def json_value(value):
@@ -593,190 +688,3 @@ def keep(draws, relabel):
     omega = [chain.omega[:n][:, order] for chain, order in zip(chains, relabel, strict=True)]
     p = [chain.p[:n][:, order] for chain, order in zip(chains, relabel, strict=True)]
     return KeptDraws(np.stack(z), np.stack(p), np.stack(omega), np.stack([chain.log_joint[:n] for chain in chains]))
-
-
-# --- checks: one clear sentence each --------------------------------------------------------------------------------------
-
-
-def is_int(value):
-    return isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_))
-
-
-def is_auto(n_iter):
-    return isinstance(n_iter, str) and n_iter == "auto"
-
-
-def is_real(value):
-    return isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_)) and math.isfinite(value)
-
-
-def check_parameters(model):
-    for name, least in (("n_clusters", 1), ("n_iter", 1), ("max_iter", 1), ("thin", 1), ("n_chains", 1)):
-        value = getattr(model, name)
-        if not (is_int(value) and value >= least) and not (name == "n_iter" and is_auto(value)):
-            either = "'auto' or " if name == "n_iter" else ""
-            raise ValueError(f"{name} must be {either}a whole number of at least {least}, not {value!r}.")
-    if not is_real(model.alpha) or model.alpha < 0:
-        raise ValueError(f"alpha must be a number of at least 0, not {model.alpha!r}.")
-    if not is_real(model.lam) or model.lam <= 0:
-        raise ValueError(f"lam must be a number above 0, not {model.lam!r}.")
-    if not is_real(model.c) or model.c < 0:
-        raise ValueError(f"c must be a number of at least 0, not {model.c!r}.")
-    for name, value in (("alpha", model.alpha), ("lam", model.lam), ("c", model.c)):
-        if value > LARGEST or 0 < value < 1 / LARGEST:
-            raise ValueError(f"{name}={value!r} is beyond what can be computed exactly: use {1 / LARGEST:g} to {LARGEST:g}.")
-    if not is_real(model.heat) or not 0 < model.heat <= 1:
-        raise ValueError(f"heat must be a number above 0 and at most 1, not {model.heat!r}.")
-    if model.sampler not in ("rows", "collapsed"):
-        raise ValueError(f"sampler must be 'rows' or 'collapsed', not {model.sampler!r}.")
-    if model.sampler == "collapsed" and model.alpha == 0:
-        raise ValueError("alpha=0 needs sampler='rows': cell by cell, a case that has one label can never get another.")
-    if model.burn_in is not None and is_auto(model.n_iter):
-        raise ValueError(
-            f"n_iter='auto' always keeps the second half of the sweeps: leave burn_in=None, not {model.burn_in!r}."
-        )
-    if model.burn_in is not None and (not is_int(model.burn_in) or not 0 <= model.burn_in < model.n_iter):
-        raise ValueError(f"burn_in must be a whole number from 0 to n_iter - 1 = {model.n_iter - 1}, not {model.burn_in!r}.")
-    if model.checkpoint is not None:
-        check_path(model.checkpoint)
-    if model.callback is not None and not callable(model.callback):
-        raise ValueError(f"callback must be a function, not {model.callback!r}.")
-
-
-def check_path(path):
-    """A checkpoint that cannot be written should say so before the run, not after it."""
-    if not isinstance(path, (str, os.PathLike)):
-        raise ValueError(f"checkpoint must be a path, not {path!r}.")
-    if os.path.isdir(path):
-        raise ValueError(f"checkpoint={os.fspath(path)!r} is a folder; give the path of a file.")
-    folder = os.path.dirname(os.path.abspath(path))
-    if not os.path.isdir(folder):
-        raise ValueError(f"checkpoint={os.fspath(path)!r} cannot be written: there is no folder {folder!r}.")
-
-
-def check_q(q, P):
-    try:
-        values = np.asarray(q, dtype=float)
-    except (TypeError, ValueError):
-        raise ValueError(f"q must be a number between 0 and 1, or one per feature, not {q!r}.") from None
-    if values.ndim > 1 or (values.ndim == 1 and len(values) != P):
-        raise ValueError(f"q must be one number or one per feature ({P}), not an array of shape {values.shape}.")
-    if not ((values > 0) & (values < 1)).all():
-        raise ValueError(f"q must lie strictly between 0 and 1, not {q!r}.")
-    return values
-
-
-def check_start(init, N, S, n_chains):
-    """The kind of start of each chain, as a tuple, or labels."""
-    kinds = (init,) if isinstance(init, str) else np.asarray(init).tolist()
-    if isinstance(kinds, (list, tuple)) and len(kinds) and all(isinstance(kind, str) for kind in kinds):
-        wrong = [kind for kind in kinds if kind not in STARTS and (kind != "mixed" or not isinstance(init, str))]
-        if wrong:
-            raise ValueError(
-                f"init must be 'seeded', 'cases', 'cells' or 'mixed', one of the first three for each chain, or an array of "
-                f"labels, not {wrong[0]!r}."
-            )
-        if isinstance(init, str):
-            return tuple(MIXED[c % len(MIXED)] if init == "mixed" else init for c in range(n_chains))
-        if len(kinds) != n_chains:
-            raise ValueError(f"init names {len(kinds)} starts, but n_chains={n_chains}: give one for each chain.")
-        return tuple(kinds)
-    labels = np.asarray(init)
-    if labels.shape != (N,):
-        raise ValueError(f"init has labels of shape {labels.shape}, but there are {N} cases: give one label per case.")
-    if labels.dtype.kind not in "iu" or labels.min() < -1 or labels.max() >= S:
-        raise ValueError(f"The labels in init must be whole numbers from 0 to n_clusters - 1 = {S - 1}, or -1 for unknown.")
-    return labels.astype(np.int64)
-
-
-def check_weights(weights, M):
-    if weights is None:
-        return None
-    try:
-        values = np.asarray(weights, dtype=float)
-    except (TypeError, ValueError):
-        raise ValueError("candidate_weights must be numbers, one per candidate.") from None
-    if values.shape != (M,):
-        raise ValueError(f"candidate_weights has shape {values.shape}, but there are {M} candidates: give one weight each.")
-    if not np.isfinite(values).all() or (values < 0).any() or not values.any():
-        raise ValueError("candidate_weights must be finite, at least 0, and not all 0.")
-    return values / values.max()  # so that their sum stays finite
-
-
-def check_columns(model, table):
-    """As scikit-learn does: names on one side only are a warning, another number of columns without names is an error."""
-    name, wanted = type(model).__name__, model._encoding.wanted
-    if wanted.named and table.names:
-        return  # matched by name
-    if len(table.columns) != wanted.width:
-        raise ValueError(f"X has {len(table.columns)} features, but {name} is expecting {wanted.width} features as input.")
-    if wanted.named:
-        warnings.warn(f"X does not have valid feature names, but {name} was fitted with feature names", stacklevel=4)
-    elif table.names:
-        warnings.warn(f"X has feature names, but {name} was fitted without feature names", stacklevel=4)
-
-
-def check_fitted(header, encoding, data, hyper, posterior, trace, draws):
-    """Raise unless the parts of a file fit together: compiled code trusts shapes and codes."""
-    (N, P), M, S, V = data.x.shape, len(data.candidates), len(hyper.beta), int(encoding.offset[-1])
-    (C, T), K = trace["log_joint"].shape, len(data.k_idx)
-
-    def need(true, what):
-        if not true:
-            raise ValueError(what)
-
-    def whole(array, shape, low, high):
-        need(array.dtype.kind in "iu" and fits(array.shape, shape), "shape")
-        need(array.size > 0 and array.min() >= low and array.max() < high, "codes")
-
-    def real(array, shape):
-        need(array.dtype.kind in "fb" and fits(array.shape, shape), "shape")
-
-    need(len(encoding.features) == P, "features")
-    need(np.array_equal(data.offset, encoding.offset) and data.offset.dtype == np.int64, "offsets")
-    need(is_int(header["seed"]) and 0 <= header["seed"] < 2**63, "seed")
-    first, end = header["kept"]
-    need(is_int(first) and is_int(end) and is_int(header["thin"]), "kept sweeps")
-    need(0 <= first < end <= T and header["thin"] > 0, "kept sweeps")
-    need(isinstance(hyper.alpha, float) and isinstance(hyper.lam, float) and isinstance(hyper.c, float), "hyperparameters")
-    need(hyper.alpha >= 0 and hyper.lam > 0 and hyper.c >= 0 and (hyper.q > 0).all() and (hyper.q < 1).all(), "range")
-    whole(data.x, (N, P), -1, V)
-    whole(data.candidates, (M, P), -1, V)
-    whole(data.k_ptr, (V + 1,), 0, K + 1)
-    whole(data.k_idx, (K,), 0, V)
-    whole(posterior["p"], (None, None, S), 0, M)
-    whole(posterior["relabel"], (C, S), 0, S)
-    real(data.log_weight, (M, 1))
-    for array, shape in (
-        (data.k_val, (K,)),
-        (hyper.beta, (S,)),
-        (hyper.q, (S, P)),
-        (posterior["memberships"], (N, S)),
-        (posterior["values"], (V, S)),
-        (posterior["chance"], (S, P)),
-        (posterior["tables"], (None, V, S)),
-        (posterior["overlap"], (C,)),
-        *((value, (C, T)) for value in trace.values()),
-    ):
-        real(array, shape)
-    if draws:
-        D = len(range(first, end, header["thin"]))
-        whole(draws["z"], (C, D, N, P), 0, S)
-        whole(draws["p"], (C, D, S), 0, M)
-        real(draws["omega"], (C, D, S, P))
-        real(draws["log_joint"], (C, D))
-
-
-def fits(shape, wanted):
-    return len(shape) == len(wanted) and all(n > 0 and want in (n, None) for n, want in zip(shape, wanted, strict=True))
-
-
-def warn_empty_rows(x):
-    empty = np.concatenate([rows.start + np.flatnonzero((x[rows] < 0).all(axis=1)) for rows in chunks(*x.shape)])
-    if len(empty):
-        shown = ", ".join(str(i) for i in empty[:5]) + (f" and {len(empty) - 5} more" if len(empty) > 5 else "")
-        some = "Row" if len(empty) == 1 else "Rows"
-        warnings.warn(
-            f"{some} {shown} {'has' if len(empty) == 1 else 'have'} no value at all; every cluster is equally likely there.",
-            stacklevel=3,
-        )

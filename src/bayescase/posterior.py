@@ -131,11 +131,12 @@ def summarise(chains, prune=False):
     relabel, overlap = compare(chains)
     pooled = np.flatnonzero(overlap >= AGREE)
     total = sum(chains[c].memberships[:, relabel[c]] for c in pooled)
-    size, S = total.sum(axis=0, dtype=float), total.shape[1]
+    order = order_by_size(total.sum(axis=0, dtype=float), chains[0].kinds)
+    S = len(order)
     if prune:
-        main = np.bincount(total.argmax(axis=1), minlength=S) > 0
-        size, S = np.where(main, size, size - len(total) * len(chains)), int(main.sum())
-    relabel = relabel[:, order_by_size(size, chains[0].kinds)]
+        main = np.bincount(total[:, order].argmax(axis=1), minlength=S) > 0
+        order, S = order[np.argsort(~main, kind="stable")], int(main.sum())
+    relabel = relabel[:, order]
     used = [(chains[c], relabel[c, :S]) for c in pooled]
 
     def average(pick):

@@ -19,15 +19,17 @@ import numpy as np
 
 from . import storage
 from .diagnostics import TRACED, Round, diagnose, is_settled
+from .hyper import Learn, count_tables, initial, instead_of_beta, log_prior, update
 from .kernels import cpu
 from .kernels.rng import stream
-from .posterior import Accumulator, compare, is_exchangeable
-from .state import count_observed, init, new_state, smallest_int
+from .posterior import Accumulator, compare, kinds_of
+from .state import Hyper, count_observed, init, new_state, smallest_int
 
 CHECKPOINT_SECONDS = 3.0
 FIRST_ROUND = 250  # sweeps at least, if a run chooses its own length
 ROUNDS_APART = 2  # after so many rounds of settled chains that disagree, more sweeps are not going to help
-START, SWEEP = range(2)  # purposes of a chain's random numbers
+START, SWEEP, HYPER = range(3)  # purposes of a chain's random numbers
+NOTHING = Learn()
 BLOCK_CELLS = 1 << 16  # a block smaller than this costs more to hand to a thread than to run
 
 
@@ -90,33 +92,40 @@ class Draws(NamedTuple):
 class Chain:
     """One chain: its state, its work space and what it has accumulated."""
 
-    def __init__(self, number, data, hyper, plan, work):
-        self.number, self.data, self.hyper, self.plan = number, data, hyper, plan
+    def __init__(self, number, data, hyper, learn, plan, work):
+        self.number, self.data, self.learn, self.plan = number, data, learn, plan
+        self.hyper = initial(hyper, learn)
+        self.kinds = kinds_of(data, self.hyper)
         S = len(hyper.beta)
         rng = np.random.default_rng([plan.seed, number, START])
         start = plan.start[number] if isinstance(plan.start, tuple) else plan.start
         self.state = new_state(data, init(data, S, start, rng), S)
         self.n_cells = int(self.state.n_sv.sum())
-        self.n_rows = max(1, int((count_observed(data.x) > 0).sum()))
+        self.n_i = np.bincount(count_observed(data.x), minlength=data.x.shape[1] + 1)  # how many rows have n cells
+        self.n_rows = max(1, int(self.n_i[1:].sum()))
         self.draws = self.keep_nothing(plan.rounds[0])
         self.before = None  # the draws of the last round, if there was one; not worth a place in the checkpoint
-        self.trace = np.zeros((len(TRACED), plan.n_iter))
-        cpu.update_p_omega(data, hyper, self.state, work, stream(plan.seed, number, START), blocked=True)
+        self.trace = np.zeros((len(traced(learn)), plan.n_iter))
+        cpu.update_p_omega(data, self.hyper, self.state, work, stream(plan.seed, number, START), blocked=True)
         self.chance = work.chance.copy()
 
     def keep_nothing(self, round_):
         """An empty Accumulator for the draws of a round."""
         kept = len(range(round_.first, round_.end, self.plan.thin))
-        return Accumulator(self.data, self.hyper, kept, self.plan.keep_draws)
+        return Accumulator(self.data, self.kinds, kept, self.plan.keep_draws)
 
     def step(self, t, work):
         """Sweep number t."""
         plan, state = self.plan, self.state
         key = stream(plan.seed, self.number, SWEEP, t)
-        before = state.p.copy()
-        log_joint, info = cpu.sweeps[plan.sampler](
-            self.data, self.hyper, state, work, key, heat_at(plan, t), cells=t >= plan.single_label[self.number]
-        )
+        before, cells = state.p.copy(), t >= plan.single_label[self.number]
+        if self.learn:
+            rng = np.random.default_rng([plan.seed, self.number, HYPER, t])
+            self.hyper = update(self.data, self.hyper, self.learn, state, self.n_i, rng, alpha=cells)
+        log_joint, info = cpu.sweeps[plan.sampler](self.data, self.hyper, state, work, key, heat_at(plan, t), cells)
+        log_joint += log_prior(self.hyper, self.learn)
+        if self.learn.beta:
+            log_joint += instead_of_beta(count_tables(self.hyper, state.n_rows, rng), self.hyper)
         size = np.add.reduce(state.n_sv, axis=0) / max(self.n_cells, 1)
         self.trace[:, t] = (
             log_joint,
@@ -126,27 +135,40 @@ class Chain:
             info[0] / max(self.n_cells, 1),
             info[1] / self.n_rows,
             (before != state.p).mean(),
+            *(
+                float(self.hyper.q[self.learn.q_free][0]) if name == "q" else getattr(self.hyper, name)
+                for name in self.learn.names
+            ),
+            *([info[3]] if self.learn.beta else []),
         )
         self.chance[:] = work.chance
         now = plan.round_of(t)
         if t == now.first and now != plan.rounds[0]:
             self.before, self.draws = self.draws, self.keep_nothing(now)
         if t >= now.first and (t - now.first) % plan.thin == 0:
-            self.draws.add(state, self.chance, log_joint)
+            self.draws.add(state, self.hyper, self.chance, log_joint)
 
     def arrays(self):
         """All that must outlive the process, by name."""
         state = self.state
         kept = {"z": state.z, "p": state.p, "omega": state.omega, "chance": self.chance, "trace": self.trace}
+        kept |= {f"hyper/{name}": np.asarray(value) for name, value in self.hyper._asdict().items()}
         return kept | {f"draws/{name}": value for name, value in self.draws.arrays().items()}
 
     def restore(self, arrays, t):
         """Be again what `arrays` was after t sweeps."""
+        hyper = {name: arrays[f"hyper/{name}"] for name in self.hyper._fields}
+        self.hyper = Hyper(**{name: value if value.ndim else float(value) for name, value in hyper.items()})
         self.state = new_state(self.data, arrays["z"], len(self.hyper.beta))
         self.state.p[:], self.state.omega[:] = arrays["p"], arrays["omega"]
         self.chance[:], self.trace[:] = arrays["chance"], arrays["trace"]
         self.draws = self.keep_nothing(self.plan.round_of(t - 1))
         self.draws.restore({k.removeprefix("draws/"): v for k, v in arrays.items() if k.startswith("draws/")})
+
+
+def traced(learn):
+    """The names of what is traced: if the number of clusters is to be found, also how many are in use."""
+    return TRACED + learn.names + (("clusters_in_use",) if learn.beta else ())
 
 
 def heat_at(plan, t):
@@ -196,12 +218,12 @@ class Stage(NamedTuple):
     finished: bool = False
 
 
-def run(data, hyper, plan, *, n_jobs=1, callback=None, verbose=0, checkpoint=None):
-    """Sample; returns Draws. The numbers depend on data, hyper and plan alone, not on n_jobs or on interruptions."""
+def run(data, hyper, plan, learn=NOTHING, *, n_jobs=1, callback=None, verbose=0, checkpoint=None):
+    """Sample; returns Draws. The numbers depend on data, hyper, plan and learn alone, not on n_jobs or on interruptions."""
     with Workers(data, hyper, plan.n_chains, n_jobs) as workers, progress(plan, verbose) as show, patience() as stopped:
-        chains = workers.each(lambda number, work: Chain(number, data, hyper, plan, work), range(plan.n_chains))
+        chains = workers.each(lambda number, work: Chain(number, data, hyper, learn, plan, work), range(plan.n_chains))
         stage, saved, unsaved = Stage(), time.monotonic(), False
-        print_ = fingerprint(data, hyper, plan) if checkpoint is not None else ""
+        print_ = fingerprint(data, hyper, learn, plan) if checkpoint is not None else ""
         if checkpoint is not None and os.path.exists(checkpoint):
             stage = resume(checkpoint, print_, chains)
         while not stage.finished and not stopped():
@@ -236,7 +258,7 @@ def advance(stage, chains, plan):
     if t < now.end or t == plan.n_iter:
         return Stage(t, stage.apart, t == plan.n_iter)
     trace, draws = trace_of(chains, t), [chain.draws for chain in chains]
-    _, overlap = compare(draws, is_exchangeable(chains[0].data, chains[0].hyper))
+    _, overlap = compare(draws)
     verdict = diagnose(trace, now, overlap)
     parted = verdict.n_agreeing < verdict.n_chains and is_settled(trace, now)
     apart = stage.apart + 1 if parted else 0
@@ -252,17 +274,17 @@ def close(chains, plan, t):
         return plan.rounds[plan.rounds.index(now) - 1]
     if chains[0].draws.n == 0:  # stopped while burning in: the last state is all there is
         for chain in chains:
-            chain.draws.add(chain.state, chain.chance, chain.trace[0, t - 1])
+            chain.draws.add(chain.state, chain.hyper, chain.chance, chain.trace[0, t - 1])
         return Round(t - 1, t)
     return Round(now.first, t)
 
 
 def trace_of(chains, t):
-    return {name: np.array([chain.trace[k, :t] for chain in chains]) for k, name in enumerate(TRACED)}
+    return {name: np.array([chain.trace[k, :t] for chain in chains]) for k, name in enumerate(traced(chains[0].learn))}
 
 
 def make_report(plan, chains, t):
-    now = dict(zip(TRACED, np.array([chain.trace[:, t - 1] for chain in chains]).T, strict=True))
+    now = dict(zip(TRACED, np.array([chain.trace[: len(TRACED), t - 1] for chain in chains]).T, strict=True))
     return Report(t, plan.round_of(t - 1).end, **{name: now[name] for name in Report._fields[2:]})
 
 
@@ -318,12 +340,12 @@ def progress(plan, verbose):
 # --- checkpoints -------------------------------------------------------------------------------------------------------
 
 
-def fingerprint(data, hyper, plan):
-    """What a checkpoint must agree with: the data, the hyperparameters and the plan."""
+def fingerprint(data, hyper, learn, plan):
+    """What a checkpoint must agree with: the data, the hyperparameters, which of them are learned, and the plan."""
     import hashlib
 
     digest = hashlib.sha256()
-    for part in (*data, *hyper, *plan):
+    for part in (*data, *hyper, *learn, *plan):
         array = np.ascontiguousarray(part) if isinstance(part, np.ndarray) else np.frombuffer(repr(part).encode(), np.uint8)
         digest.update(f"{array.dtype}{array.shape}".encode())
         digest.update(array.view(np.uint8).data if array.size else b"")

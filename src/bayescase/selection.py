@@ -14,8 +14,9 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold
 from sklearn.utils import check_random_state
 
-from .encoding import Table, read
-from .estimator import BayesianCaseModel, is_int
+from .checks import is_int
+from .estimator import BayesianCaseModel
+from .tables import Table, read
 
 # The default model runs shorter than a fit for its own sake, with as many chains, since a better start helps more than a longer
 # run: on 12 simulated tables (120 cases, 10 features, 3 or 5 planted clusters) 100 sweeps of 4 chains recommend the planted
@@ -197,8 +198,8 @@ def check_model(model) -> BayesianCaseModel:
         raise TypeError(f"model must be a BayesianCaseModel, not {model!r}.")
     if not isinstance(model.init, str):
         raise ValueError("init cannot be labels here: they would be those of all cases and of one number of clusters.")
-    if model.candidates is None and model.candidate_weights is not None:
-        raise ValueError("candidate_weights needs candidates here: without them, they would be weights of all cases.")
+    if model.candidates is None and model.prototype_prior is not None:
+        raise ValueError("prototype_prior needs candidates here: without them, they would be weights of all cases.")
     if model.checkpoint is not None:
         raise ValueError("checkpoint cannot be used here: one file cannot hold several fits.")
     return model

@@ -54,7 +54,12 @@ MUTANTS = {
     "g without c": [(MODEL, "return lam * (1.0 + c * omega * k)", "return lam * (1.0 + omega * k)", 1)],
     "phi before p and omega": [
         (CPU, "    a = hyper.alpha * hyper.beta\n", EARLY_PHI, 1),
-        (CPU, "    return update_p_omega(data, hyper, state, work, key, blocked=True), np.append", "    return 0.0, np.append", 1),
+        (
+            CPU,
+            "    return update_p_omega(data, hyper, state, work, key, blocked=True), np.append",
+            "    return 0.0, np.append",
+            1,
+        ),
     ],
     "stale evidence": [
         (CPU, "    n_sj = np.add.reduceat(state.n_sv, starts)\n", STALE, 1),

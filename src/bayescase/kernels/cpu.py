@@ -193,6 +193,35 @@ def update_z_collapsed(data, z, n_sv, n_sj, p, omega, hyper, heat, key, scratch)
         note_row(n, scratch.used, k, scratch.n_rows, scratch.main, scratch.info)
 
 
+@compiled
+def reseat(data, state, hyper, rows, u, m):
+    """The label of each case in `rows`, all of whose cells share one, with φ and β integrated out; m_s ← tables of label s.
+
+    s has weight (γ/S + m_s) Π_j (g_sj(x_ij) + n_sv) / (Σ_v g_sj(v) + n_sj), without the case.
+    """
+    S, P = state.omega.shape
+    g_sv, g_sum, n_sj = np.empty(state.n_sv.shape), np.zeros((P, S)), np.zeros((P, S))
+    for j in range(P):
+        for s in range(S):
+            fill_g(data, hyper, j, state.p[s], state.omega[s, j], g_sv, 0, s)
+        for v in range(data.offset[j], data.offset[j + 1]):
+            g_sum[j] += g_sv[v]
+            n_sj[j] += state.n_sv[v]
+    w, n, info = np.zeros(S), np.zeros(S), np.zeros(3, dtype=np.int64)
+    used = np.zeros(S, dtype=np.int64)
+    for r in range(len(rows)):
+        i = rows[r]
+        row_labels(data.x, state.z, i, P, True, n, used)
+        a, size = used[0], int(n[used[0]])
+        m[a] -= 1
+        state.n_rows[a, size] -= 1
+        move_case(data.x, state.z, i, state.n_sv, n_sj, g_sv, g_sum, np.log(hyper.gamma / S + m), 1.0, u[r], w, n, info)
+        b = np.argmax(n)
+        m[b] += 1
+        state.n_rows[b, size] += 1
+        n[b] = 0
+
+
 # --- sweeps -----------------------------------------------------------------------------------------------------------
 
 
