@@ -51,7 +51,8 @@ class Ours:
     def __init__(self, data, S, threads, sampler="rows", seed=0):
         from bayescase.kernels import cpu
         from bayescase.kernels.rng import stream
-        from bayescase.state import init, make_hyper, new_state
+        from bayescase.starts import init
+        from bayescase.state import make_hyper, new_state
 
         self.cpu, self.stream, self.data, self.seed = cpu, stream, data, seed
         self.hyper = make_hyper(S, data.x.shape[1], alpha=0.01, lam=1.0, c=50.0, q=0.8)

@@ -12,7 +12,7 @@ from .hyper import LARGEST
 from .state import chunks
 
 STARTS = ("seeded", "cases", "cells")
-MIXED = ("seeded", "cases")  # of the chains 0, 1, and so on from the first
+MIXED = ("seeded", "cases", "seeded", "seeded")  # of the chains 0, 1, 2, 3, and so on from the first
 
 
 def is_int(value):

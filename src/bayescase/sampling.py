@@ -23,7 +23,8 @@ from .hyper import Learn, count_tables, initial, instead_of_beta, log_prior, upd
 from .kernels import cpu
 from .kernels.rng import stream
 from .posterior import Accumulator, compare, kinds_of
-from .state import Hyper, count_observed, init, new_state, smallest_int
+from .starts import init
+from .state import Hyper, count_observed, new_state, smallest_int
 
 CHECKPOINT_SECONDS = 3.0
 FIRST_ROUND = 250  # sweeps at least, if a run chooses its own length

@@ -1,9 +1,8 @@
-"""The arrays of a run, named after the paper, and the starts of a chain."""
+"""The arrays of a run, named after the paper."""
 
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 
 class Data(NamedTuple):
@@ -93,70 +92,6 @@ def check(data, state):
     fresh = new_state(data, state.z, len(state.p))
     if not (np.array_equal(fresh.n_sv, state.n_sv) and np.array_equal(fresh.n_rows, state.n_rows)):
         raise AssertionError("the counts differ from a recount of z")
-
-
-# --- starts -----------------------------------------------------------------------------------------------------------
-
-
-def init(data, S, start, rng):
-    """Labels z for a start: "seeded", "cases", "cells", or one label per case with -1 for unknown. Held cases have theirs."""
-    N, P = data.x.shape
-    z = np.empty((N, P), dtype=smallest_int(S))
-    if isinstance(start, str) and start == "cells":
-        for rows in chunks(N, P):
-            z[rows] = rng.integers(S, size=z[rows].shape, dtype=z.dtype)
-    else:
-        if isinstance(start, str):
-            labels = {"seeded": seeded_labels, "cases": random_labels}[start](data, S, rng)
-            labels = name_as_held(data, S, labels)
-        else:
-            labels = np.where(start < 0, rng.integers(S, size=N), start)
-        z[:] = labels[:, None]
-    held = np.flatnonzero(data.z_held >= 0)
-    z[held] = data.z_held[held, None]
-    return z
-
-
-def name_as_held(data, S, labels):
-    """Permute the labels of a start so that the groups around held cases and held prototypes have the labels held there."""
-    votes = np.zeros((S, S))  # of held label r for the start's label s
-    held = np.flatnonzero(data.z_held >= 0)
-    np.add.at(votes, (data.z_held[held], labels[held]), 1.0)
-    if data.candidates is data.x:
-        m, s = np.nonzero(data.log_weight == 0.0)  # probability one
-        np.add.at(votes, (s, labels[m]), 1.0)
-    if not votes.any():
-        return labels
-    r, s = linear_sum_assignment(votes, maximize=True)
-    return r[np.argsort(s)][labels]
-
-
-def random_labels(data, S, rng):
-    return rng.integers(S, size=len(data.x))
-
-
-def seeded_labels(data, S, rng):
-    """k-modes-style: seeds far apart (as in k-means++, by share of differing values), each case to its nearest seed."""
-    N = len(data.x)
-    nearest = np.full(N, np.inf)
-    labels = np.zeros(N, dtype=np.int64)
-    seed = rng.integers(N)
-    for s in range(S):
-        far = mismatch(data.x, data.x[seed])
-        labels[far < nearest] = s
-        nearest = np.minimum(nearest, far)
-        total = np.square(nearest).sum()
-        seed = rng.choice(N, p=np.square(nearest) / total) if total > 0 else rng.integers(N)
-    return labels
-
-
-def mismatch(x, case):
-    """Share of the features observed in both that differ, per row of x."""
-    far = np.empty(len(x))
-    for rows in chunks(*x.shape):
-        both = (x[rows] >= 0) & (case >= 0)
-        far[rows] = (both & (x[rows] != case)).sum(axis=1) / np.maximum(both.sum(axis=1), 1)
-    return far
 
 
 def count_observed(x):

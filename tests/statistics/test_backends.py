@@ -10,7 +10,8 @@ from bayescase.kernels import cpu
 from bayescase.kernels.rng import derive, stream
 from bayescase.kernels.rows import move_cells, row_labels, row_sums
 from bayescase.kernels.tables import ROWS, lanes_for
-from bayescase.state import init, make_data, make_hyper, new_state
+from bayescase.starts import init
+from bayescase.state import make_data, make_hyper, new_state
 
 from .judge import REJECT_BELOW, pearson
 

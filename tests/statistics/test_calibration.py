@@ -6,7 +6,8 @@ from scipy.stats import norm
 
 from bayescase import model
 from bayescase.kernels.rng import stream
-from bayescase.state import init, make_data, make_hyper, new_state
+from bayescase.starts import init
+from bayescase.state import make_data, make_hyper, new_state
 
 from .judge import REJECT_BELOW, pearson, smallest
 from .mutants import MUTANTS, ROWS_ONLY, kernels

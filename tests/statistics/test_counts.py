@@ -6,7 +6,8 @@ import pytest
 from bayescase import model
 from bayescase.kernels import cpu
 from bayescase.kernels.rng import stream
-from bayescase.state import check, init, make_data, make_hyper, new_state
+from bayescase.starts import init
+from bayescase.state import check, make_data, make_hyper, new_state
 
 from .problems import random_problem
 

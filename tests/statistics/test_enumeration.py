@@ -5,7 +5,8 @@ import pytest
 
 from bayescase import model
 from bayescase.kernels.rng import stream
-from bayescase.state import init, new_state
+from bayescase.starts import init
+from bayescase.state import new_state
 
 from .judge import REJECT_BELOW, pearson, smallest
 from .mutants import MUTANTS, ROWS_ONLY, kernels

@@ -13,7 +13,7 @@ from .rows import group_sums, move_cells, relabel_row, row_labels, row_sums
 from .tables import ROWS, compiled, fill_row, lanes_for, make_scratch, make_tables, row_rises
 
 BURN, KEEP = 3, 6  # sweeps of a new case per table: there are several tables, and they differ more than the sweeps
-PARTICLES, STOPS = 2, 32  # of the left-to-right estimate
+PARTICLES, STOPS = 4, 32  # of the left-to-right estimate
 
 
 class Fold(NamedTuple):
@@ -122,18 +122,45 @@ def fold_in(x, fold, seed, mean):
 
 
 @compiled
+def predict_pure(row, fold, a, chance, out):
+    """If the cells before j share one label: chance[j, s] that it is s, and out[j] = p(x_j | they share one, φ).
+
+    out[j] = Σ_s chance[j, s] (n φ_s(x_j) + Σ_t a_t φ_t(x_j)) / (α + n), with n cells before.
+    """
+    S, lanes = len(a), len(fold.scratch.sums) // ROWS
+    phi, log_phi, smooth = fold.tables.phi, fold.tables.log_phi, fold.tables.smooth
+    w, n = np.zeros(S), 0
+    for j in range(row.shape[1]):
+        if row[0, j] < 0:
+            continue
+        v = np.intp(row[0, j]) + 1
+        top, total, mean = w.max(), 0.0, 0.0
+        for s in range(S):
+            chance[j, s] = exp(w[s] - top)
+            total += chance[j, s]
+        for s in range(S):
+            chance[j, s] /= total
+            mean += chance[j, s] * phi[s, v]
+        out[j] = (n * mean + smooth[v]) / (fold.hyper.alpha + n)
+        for s in range(S):
+            w[s] += log_phi[v * lanes + s] + log(a[s] + n)
+        n += 1
+
+
+@compiled
 def log_probability(x, fold, seed, out):
     """out[i, r] = log of an unbiased estimate r of p(x_i | φ): left to right (Wallach et al. 2009; Buntine 2009).
 
-    Each cell's predictive probability given the cells before it, whose labels are swept again at up to STOPS places.
-    Exact at α = 0: log Σ_s β_s Π_j φ_s(x_ij).
+    Each cell's predictive probability given the cells before it, whose labels are swept again at up to STOPS places. As long
+    as these share one label, and at small α most do, it is summed over which one (k = 1 below, the label not yet drawn);
+    with a label at hand, the estimate of a few runs is far too low. Exact at α = 0: log Σ_s β_s Π_j φ_s(x_ij).
     """
     S, P = len(fold.hyper.beta), x.shape[1]
-    phi, n = fold.tables.phi, fold.scratch.n
+    phi, smooth, n, z = fold.tables.phi, fold.tables.smooth, fold.scratch.n, fold.z
     alpha, beta = fold.hyper.alpha, fold.hyper.beta
     lanes = len(fold.scratch.sums) // ROWS
     a = alpha * beta
-    w = np.zeros(S)
+    w, pure, chance = np.zeros(S), np.zeros(P), np.zeros((P, S))
     stride = max(1, P // STOPS)
     for i in range(len(x)):
         row = x[i : i + 1]
@@ -149,26 +176,44 @@ def log_probability(x, fold, seed, out):
             out[i, :] = base + top + log(total)
             continue
         key = derive(seed, row_hash(row, 0))
+        predict_pure(row, fold, a, chance, pure)
         for r in range(out.shape[1]):
             run_key = derive(key, r)
-            n[:] = 0
-            seen, value = 0.0, 0.0
+            seen, value, k = 0, 0.0, 0
             for j in range(P):
-                if j % stride == 0 and seen > 0.0:
-                    n[:] = 0
-                    row_sums(fold.tables.log_phi, lanes, row, j, 0, 1, fold.scratch.sums)
-                    sweep_row(row, fold.z, 0, j, fold, a, derive(run_key, P + j), fold.scratch.sums, 0)
                 if row[0, j] < 0:
                     continue
+                cell_key = derive(run_key, j)
+                if j % stride == 0 and seen > 0:
+                    if k == 1:
+                        z[0, :j] = categorical(chance[j], S, uniform(cell_key, 0))
+                    n[:] = 0
+                    row_sums(fold.tables.log_phi, lanes, row, j, 0, 1, fold.scratch.sums)
+                    k = sweep_row(row, z, 0, j, fold, a, derive(cell_key, 1), fold.scratch.sums, 0)
                 v = np.intp(row[0, j]) + 1
-                total = 0.0
-                for s in range(S):
-                    w[s] = (a[s] + n[s]) * phi[s, v]
-                    total += w[s]
-                value += log(total / (alpha + seen))
-                b = categorical(w, S, uniform(run_key, j))
-                fold.z[0, j] = b
-                n[b] += 1
-                seen += 1.0
+                if k <= 1:
+                    value += log(pure[j])
+                    k = 1
+                    # x_j comes with the shared label, or as if from a fresh draw of one: σ = Σ_t a_t φ_t
+                    if seen > 0 and uniform(cell_key, 2) * pure[j] * (alpha + seen) < smooth[v]:
+                        own = categorical(chance[j], S, uniform(cell_key, 3))
+                        for s in range(S):
+                            w[s] = a[s] * phi[s, v]
+                        b = categorical(w, S, uniform(cell_key, 4))
+                        if b != own:
+                            n[:] = 0
+                            n[own], n[b], k = seen, 1.0, 2
+                            z[0, :j], z[0, j] = own, b
+                else:
+                    total = 0.0
+                    for s in range(S):
+                        w[s] = (a[s] + n[s]) * phi[s, v]
+                        total += w[s]
+                    value += log(total / (alpha + seen))
+                    b = categorical(w, S, uniform(cell_key, 2))
+                    z[0, j] = b
+                    k += n[b] == 0
+                    n[b] += 1
+                seen += 1
             out[i, r] = value
     n[:] = 0
