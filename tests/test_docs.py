@@ -28,7 +28,7 @@ def test_readme_code_prints_what_the_readme_shows():
     assert printed.getvalue() == output
 
 
-PAGES = ("docs/diagnostics.md", "docs/prediction.md")
+PAGES = ("docs/diagnostics.md", "docs/guide.md", "docs/prediction.md")
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -160,11 +160,13 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     Attributes
     ----------
     prototypes_ : ndarray of shape (n_clusters,)
-        Row of the catalogue that is each cluster's most probable prototype; p_s in the paper. Clusters go from large to small.
+        Row of the catalogue that is each cluster's prototype; p_s in the paper. Of the cases at least half as probable as the
+        most probable one it is the most typical. Clusters go from large to small.
     prototype_cases_ : ndarray of shape (n_clusters, n_features)
         The values of the prototypes.
     prototype_probabilities_ : list of tuples of Candidate
-        For each cluster the most probable prototypes, with their posterior probability and the cases that tie with them.
+        For each cluster its prototype and after it the most probable others, with their posterior probability and the cases
+        that tie with them.
     subspaces_ : ndarray of bool, shape (n_clusters, n_features)
         The features that matter to each cluster: posterior probability above one half; ω_sj in the paper.
     subspace_probabilities_ : ndarray of shape (n_clusters, n_features)
@@ -376,7 +378,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         self._n_features_out = len(hyper.beta)
         # In the paper these are p_s, ω_sj, π_i and φ_sj.
         self.prototype_probabilities_: list[tuple[Candidate, ...]] = top_candidates(
-            posterior["p"], data.candidates, data.log_weight, TOP_CANDIDATES
+            posterior["p"], data.candidates, data.log_weight, posterior["values"], TOP_CANDIDATES
         )
         self.prototypes_ = np.array([ranked[0].row for ranked in self.prototype_probabilities_])
         self.prototype_cases_ = encoding.decode(data.candidates[self.prototypes_])

@@ -165,25 +165,31 @@ class Candidate(NamedTuple):
     ties: tuple  # all rows of the catalogue with the same values that may be chosen, `row` first
 
 
-def top_candidates(p, catalogue, log_weight, most):
-    """For each cluster the `most` probable prototypes. Cases with equal values are one candidate, named as ties.
+def top_candidates(p, catalogue, log_weight, values, most):
+    """For each cluster its prototype, and after it the `most` probable ones. Cases with equal values are one candidate.
 
-    A candidate of weight zero is never chosen, so it is no tie either.
+    The prototype is the most typical case, by the value probabilities, of those at least half as probable as the most
+    probable one: where a cluster agrees on a few features only, many cases are as good in these, even some that are no
+    members. A candidate of weight zero is never chosen, so it is no tie either.
     """
     from .kernels.newcases import row_hashes
 
     hashes = row_hashes(catalogue)
+    log_values = np.vstack([np.zeros(values.shape[1]), np.log(np.maximum(values, 1e-300))])  # a missing cell is at 0
     clusters = []
     for s in range(p.shape[-1]):
         prior = log_weight[:, s % log_weight.shape[1]]
         rows, counts = np.unique(p[..., s], return_counts=True)
-        groups = {}
-        for row, count in zip(rows, counts, strict=True):
-            groups[hashes[row]] = groups.get(hashes[row], 0) + int(count)
-        ranked = sorted(groups.items(), key=lambda item: -item[1])[:most]
-        ties = [np.flatnonzero((hashes == h) & (prior > -np.inf)) for h, _ in ranked]
-        ties = [rows[np.argsort(-prior[rows], kind="stable")] for rows in ties]
-        total = counts.sum()
-        candidates = [Candidate(int(t[0]), c / total, tuple(int(r) for r in t)) for t, (_, c) in zip(ties, ranked, strict=True)]
-        clusters.append(tuple(sorted(candidates, key=lambda c: (-c.probability, c.row))))
+        total, found = counts.sum(), []
+        kinds, which = np.unique(hashes[rows], return_inverse=True)
+        for kind, count in zip(kinds, np.bincount(which, weights=counts), strict=True):
+            ties = np.flatnonzero((hashes == kind) & (prior > -np.inf))
+            ties = ties[np.argsort(-prior[ties], kind="stable")]
+            found.append(Candidate(int(ties[0]), float(count / total), tuple(int(row) for row in ties)))
+        found.sort(key=lambda c: (-c.probability, c.row))
+        near = [c for c in found if 2 * c.probability >= found[0].probability]
+        cells = catalogue[[c.row for c in near]]
+        typical = log_values[cells + 1, s].sum(axis=1) / np.maximum((cells >= 0).sum(axis=1), 1)
+        first = near[int(np.argmax(typical))]
+        clusters.append((first, *(c for c in found if c is not first))[:most])
     return clusters
