@@ -189,7 +189,7 @@ def top_candidates(p, catalogue, log_weight, values, most):
         found.sort(key=lambda c: (-c.probability, c.row))
         near = [c for c in found if 2 * c.probability >= found[0].probability]
         cells = catalogue[[c.row for c in near]]
-        typical = log_values[cells + 1, s].sum(axis=1) / np.maximum((cells >= 0).sum(axis=1), 1)
+        typical = log_values[cells.astype(np.intp) + 1, s].sum(axis=1) / np.maximum((cells >= 0).sum(axis=1), 1)
         first = near[int(np.argmax(typical))]
         clusters.append((first, *(c for c in found if c is not first))[:most])
     return clusters
