@@ -182,6 +182,16 @@ def index_of(value, n, where, what):
     return int(value)
 
 
+def check_names(names, M):
+    """Names of the rows of the catalogue, or None."""
+    if names is None:
+        return None
+    names = list(names)
+    if len(names) != M:
+        raise ValueError(f"names has {len(names)} entries, but the catalogue has {M} rows: give one name each.")
+    return [str(name) for name in names]
+
+
 def check_columns(model, table):
     """As scikit-learn does: names on one side only are a warning, another number of columns without names is an error."""
     name, wanted = type(model).__name__, model._encoding.wanted

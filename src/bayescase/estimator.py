@@ -21,6 +21,7 @@ from . import __version__, storage
 from .checks import (
     check_columns,
     check_fitted,
+    check_names,
     check_parameters,
     check_pins,
     check_prototype_prior,
@@ -33,6 +34,7 @@ from .checks import (
 )
 from .diagnostics import Diagnostics, Round, diagnose, to_arviz
 from .encoding import Encoding, FeatureTable, describe, kinds_in_words
+from .explanation import CaseExplanation, ModelExplanation, PairExplanation, explain, explain_case, explain_pair
 from .hyper import LEARNED, Learn, gamma_of
 from .posterior import AGREE, Candidate, summarise, top_candidates
 from .sampling import Plan, Report, doubling, one_round, run, seed_of
@@ -509,6 +511,78 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             x[:, j] = offset[j] + pick(tables[which, offset[j] : offset[j + 1], z[:, j]].astype(float), rng)
         most = (z[:, :, None] == np.arange(S)).sum(axis=1).argmax(axis=1)
         return self._encoding.decode(x), most
+
+    # --- explanations -------------------------------------------------------------------------------------------------
+
+    def explain(self, names: Any = None) -> ModelExplanation:
+        """What the clusters are: prototypes, key features, what tells them apart, and the members that fit badly.
+
+        Parameters
+        ----------
+        names : sequence of str, default=None
+            Names of the rows of the catalogue, which are the cases unless `candidates` was given.
+
+        Returns
+        -------
+        ModelExplanation
+            Prints as text; `to_json` gives plain JSON.
+        """
+        check_is_fitted(self)
+        return explain(self, check_names(names, len(self._data.candidates)))
+
+    def explain_case(self, X: Any, names: Any = None) -> CaseExplanation:
+        """Where a case belongs and why: memberships, agreement with the prototype, and what speaks for this cluster.
+
+        Parameters
+        ----------
+        X : table with one row, a mapping from features to values, or an int
+            The case; a number is the row of a case of the fit.
+        names : sequence of str, default=None
+            Names of the rows of the catalogue.
+
+        Returns
+        -------
+        CaseExplanation
+        """
+        from .kernels.newcases import fold_in
+
+        check_is_fitted(self)
+        names = check_names(names, len(self._data.candidates))
+        if is_int(X):
+            if not 0 <= X < len(self._data.x):
+                raise ValueError(f"There is no case {X}: the model was fitted to {len(self._data.x)}, counted from 0.")
+            x = self._data.x[int(X) : int(X) + 1]
+        else:
+            if isinstance(X, Mapping):
+                X = {name: [value] if np.ndim(value) == 0 else value for name, value in X.items()}
+            x = self._encode(X)
+            if len(x) != 1:
+                raise ValueError(f"explain_case takes one case, not {len(x)}.")
+        tables = np.zeros((len(self._posterior["tables"]), 1, self._n_features_out))
+        self._fold(x, FOLD, lambda rows, d, fold, seed: fold_in(x[rows], fold, seed, tables[d, rows]))
+        return explain_case(self, x[0], tables[:, 0] / tables[:, 0].sum(axis=1, keepdims=True), names)
+
+    def explain_pair(self, first: int, second: int, names: Any = None) -> PairExplanation:
+        """How two clusters differ.
+
+        Parameters
+        ----------
+        first, second : int
+            The clusters.
+        names : sequence of str, default=None
+            Names of the rows of the catalogue.
+
+        Returns
+        -------
+        PairExplanation
+        """
+        check_is_fitted(self)
+        for s in (first, second):
+            if not is_int(s) or not 0 <= s < self.n_clusters_:
+                raise ValueError(f"There is no cluster {s!r}: the model has {self.n_clusters_}, counted from 0.")
+        if first == second:
+            raise ValueError(f"explain_pair needs two different clusters, not {first} twice.")
+        return explain_pair(self, int(first), int(second), check_names(names, len(self._data.candidates)))
 
     def _encode(self, X):
         check_is_fitted(self)

@@ -1,0 +1,491 @@
+"""Explanations: what a cluster is, why a case is in it, and how two clusters differ. Everything that shows anything uses these.
+
+All are frozen dataclasses of words and numbers; `to_json` and `from_json` turn them into plain JSON and back.
+"""
+
+from __future__ import annotations
+
+import typing
+from dataclasses import dataclass, fields, is_dataclass
+from types import NoneType, UnionType
+from typing import Any
+
+import numpy as np
+
+SMALLEST = 1e-300  # a probability whose logarithm is still finite
+NEIGHBOURS = 5
+CRITICISMS = 5
+DISTINCTIONS = 5  # features that tell a cluster from another
+INTERVAL = (0.05, 0.95)
+
+
+class Explanation:
+    """What all explanations can do."""
+
+    def to_json(self) -> dict:
+        """Plain lists, words and numbers, with the kind of each explanation."""
+        return {"kind": type(self).__name__} | {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
+
+    @classmethod
+    def from_json(cls, value: dict) -> Explanation:
+        """The explanation that `to_json` made."""
+        kinds = {kind.__name__: kind for kind in (ClusterExplanation, CaseExplanation, PairExplanation, ModelExplanation)}
+        try:
+            kind = kinds[value["kind"]]
+            return _build(kind, value)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"This is not an explanation of bayescase ({error!r}).") from error
+
+
+@dataclass(frozen=True)
+class Prototype:
+    """A case that may stand for a cluster."""
+
+    row: int  # of the catalogue
+    name: str
+    probability: float  # that it, or a case with the same values, is the prototype
+    ties: tuple[int, ...]  # rows with the same values, itself first
+
+
+@dataclass(frozen=True)
+class FeatureRole:
+    """What a feature means to a cluster."""
+
+    name: str
+    key: bool  # does it belong to the subspace?
+    probability: float  # that it does
+    prior: float  # the same before the data were seen
+    value: Any  # the prototype's; None if it has none
+    share: float | None  # probability of this value in the cluster
+    elsewhere: float | None  # and in the others together
+    typical: Any  # the most probable value
+    typical_share: float
+
+
+@dataclass(frozen=True)
+class Distinction:
+    """A value that tells a cluster from another one."""
+
+    feature: str
+    value: Any
+    here: float  # probability of the value
+    there: float
+    weight: float  # Σ_v φ(v) log φ(v) / φ'(v): what an average case of the cluster says for it, by this feature
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """The features that tell a cluster best from another one, the most telling first."""
+
+    other: int
+    distinctions: tuple[Distinction, ...]
+
+
+@dataclass(frozen=True)
+class Criticism:
+    """A member that the prototype explains badly."""
+
+    row: int
+    name: str
+    membership: float
+    agrees: int  # key features on which it agrees with the prototype
+    of: int  # key features for which it has a value
+    differs: tuple[tuple[str, Any], ...]  # its values where it does not
+
+
+@dataclass(frozen=True)
+class ClusterExplanation(Explanation):
+    """What a cluster is: its prototype and the features that matter, in numbers and in words."""
+
+    cluster: int
+    size: int  # cases whose main cluster it is
+    share: float  # of all memberships
+    prototype: Prototype
+    features: tuple[FeatureRole, ...]  # in the order of the table
+    candidates: tuple[Prototype, ...]  # for prototype, the chosen one first
+    contrasts: tuple[Contrast, ...]  # with every other cluster
+    criticisms: tuple[Criticism, ...]  # the worst first
+
+    @property
+    def key_features(self) -> tuple[FeatureRole, ...]:
+        """The features of the subspace; first those whose value is common here and rare elsewhere."""
+        return tuple(sorted((f for f in self.features if f.key), key=lambda f: -telling(f.share, f.elsewhere)))
+
+    def __str__(self):
+        head = f"Cluster {self.cluster}: {self.size} cases like {self.prototype.name}"
+        keys = [f"{f.name} = {show(f.value)} ({f.share:.0%}, elsewhere {f.elsewhere:.0%})" for f in self.key_features]
+        return f"{head}, which share {listed(keys, 6)}." if keys else f"{head}. No feature is shared by most of them."
+
+
+@dataclass(frozen=True)
+class Membership:
+    """How much of a case belongs to a cluster: posterior mean, and the range over draws of the clusters."""
+
+    cluster: int
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """What one feature of a case says for the first cluster against the second: log φ_s(x) − log φ_t(x)."""
+
+    feature: str
+    value: Any
+    weight: float
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why here and not there: the weights of all features; their sum is the difference of the log likelihoods."""
+
+    here: int
+    there: int
+    contributions: tuple[Contribution, ...]  # the weightiest first
+
+    @property
+    def total(self) -> float:
+        return float(sum(c.weight for c in self.contributions))
+
+
+@dataclass(frozen=True)
+class CaseFeature:
+    """One feature of a case, beside the prototype of its main cluster."""
+
+    name: str
+    value: Any  # None if missing
+    cluster: int | None  # that this cell most probably comes from; None if missing
+    cluster_probability: float | None
+    prototype: Any
+    key: bool  # does the feature matter to the main cluster?
+    agrees: bool | None  # with the prototype, by the model's similarity; None if one of the two is missing
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """A case of the fit that is alike on the key features."""
+
+    row: int
+    name: str
+    agrees: int  # key features with the same value
+    of: int
+
+
+@dataclass(frozen=True)
+class CaseExplanation(Explanation):
+    """Where a case belongs, and why."""
+
+    cluster: int  # the main one
+    prototype: Prototype
+    memberships: tuple[Membership, ...]  # the largest first
+    features: tuple[CaseFeature, ...]
+    reasons: tuple[Reason, ...]  # the main cluster against each other one, the closest first
+    neighbours: tuple[Neighbour, ...]
+
+    @property
+    def agreement(self) -> tuple[int, int]:
+        """Key features on which it agrees with the prototype, and how many could be compared."""
+        known = [f.agrees for f in self.features if f.key and f.agrees is not None]
+        return sum(known), len(known)
+
+    def __str__(self):
+        agrees, of = self.agreement
+        first = self.memberships[0]
+        words = f"{first.mean:.0%} in cluster {self.cluster} (between {first.low:.0%} and {first.high:.0%}), like "
+        words += f"{self.prototype.name}: agrees on {agrees} of {of} key features."
+        if self.reasons:
+            reason = self.reasons[0]
+            best = [f"{c.feature} = {show(c.value)}" for c in reason.contributions if c.weight > 0][:3]
+            if best:
+                words += f" Not in cluster {reason.there}, mostly because of {listed(best, 3)}."
+        return words
+
+
+@dataclass(frozen=True)
+class PairExplanation(Explanation):
+    """How two clusters differ, seen from each."""
+
+    first: int
+    second: int
+    first_prototype: Prototype
+    second_prototype: Prototype
+    first_against_second: tuple[Distinction, ...]
+    second_against_first: tuple[Distinction, ...]
+
+    def __str__(self):
+        sides = []
+        for s, found in ((self.first, self.first_against_second), (self.second, self.second_against_first)):
+            values = [f"{d.feature} = {show(d.value)} ({d.here:.0%}, not {d.there:.0%})" for d in found]
+            sides.append(f"Cluster {s} has more often {listed(values, 4)}.")
+        return " ".join(sides)
+
+
+@dataclass(frozen=True)
+class ModelExplanation(Explanation):
+    """All clusters, and how far to trust them."""
+
+    n_cases: int
+    n_features: int
+    missing: float  # share of the cells
+    clusters: tuple[ClusterExplanation, ...]
+    verdict: str
+    converged: bool
+    hyperparameters: dict[str, float]  # as set, or the posterior mean if learned
+    learned: dict[str, tuple[float, float, float]]  # mean and 90 % interval
+    n_clusters_probabilities: dict[str, float] | None
+    sweeps: int
+    chains: int
+
+    def __str__(self):
+        head = f"{self.n_cases} cases, {self.n_features} features, {len(self.clusters)} clusters. {self.verdict}"
+        return "\n".join([head, *map(str, self.clusters)])
+
+
+# --- making them ----------------------------------------------------------------------------------------------------------
+
+
+def explain(model, names=None) -> ModelExplanation:
+    """Explain all clusters of a fitted model. `names` are those of the rows of the catalogue."""
+    data, hyper = model._data, model._hyper
+    given = {name: float(getattr(hyper, name)) for name in ("alpha", "lam", "c")} | {"q": float(hyper.q.mean())}
+    chances = model.n_clusters_probabilities_
+    return ModelExplanation(
+        n_cases=len(data.x),
+        n_features=data.x.shape[1],
+        missing=float((data.x < 0).mean()),
+        clusters=tuple(explain_cluster(model, s, names) for s in range(model.n_clusters_)),
+        verdict=model.diagnostics_.verdict,
+        converged=model.diagnostics_.converged,
+        hyperparameters=given,
+        learned={name: (value.mean, value.low, value.high) for name, value in model.hyperparameters_.items()},
+        n_clusters_probabilities=None if chances is None else {str(k): float(p) for k, p in chances.items()},
+        sweeps=model.n_iter_,
+        chains=len(model.log_joint_),
+    )
+
+
+def explain_cluster(model, s, names=None) -> ClusterExplanation:
+    features, values = model._encoding.features, model.value_probabilities_
+    others = model.memberships_.sum(axis=0) * (np.arange(model.n_clusters_) != s)
+    others = others / max(others.sum(), SMALLEST)
+    roles = []
+    for j, feature in enumerate(features):
+        own = model.prototype_cases_[s, j]
+        chances = values[j][s]
+        top = int(np.argmax(chances))
+        roles.append(
+            FeatureRole(
+                name=feature.name,
+                key=bool(model.subspaces_[s, j]) and own is not None,
+                probability=float(model.subspace_probabilities_[s, j]),
+                prior=float(model._hyper.q[s, j]),
+                value=_plain(own),
+                share=None if own is None else float(chances[feature.values.index(own)]),
+                elsewhere=None if own is None else float(others @ values[j][:, feature.values.index(own)]),
+                typical=_plain(feature.values[top]),
+                typical_share=float(chances[top]),
+            )
+        )
+    candidates = tuple(_prototype(model, candidate, names) for candidate in model.prototype_probabilities_[s])
+    return ClusterExplanation(
+        cluster=int(s),
+        size=int((model.labels_ == s).sum()),
+        share=float(model.memberships_[:, s].mean()),
+        prototype=candidates[0],
+        features=tuple(roles),
+        candidates=candidates,
+        contrasts=tuple(Contrast(t, distinguish(model, s, t)) for t in range(model.n_clusters_) if t != s),
+        criticisms=criticise(model, s, names),
+    )
+
+
+def explain_pair(model, s, t, names=None) -> PairExplanation:
+    first, second = (_prototype(model, model.prototype_probabilities_[k][0], names) for k in (s, t))
+    return PairExplanation(int(s), int(t), first, second, distinguish(model, s, t), distinguish(model, t, s))
+
+
+def telling(here, there) -> float:
+    """φ log φ / φ': how much a value that is common here and rare there says."""
+    return here * (np.log(max(here, SMALLEST)) - np.log(max(there, SMALLEST)))
+
+
+def distinguish(model, s, t, most=DISTINCTIONS) -> tuple[Distinction, ...]:
+    """The features by which an average case of cluster s shows that it is not of cluster t, with their most telling value."""
+    found = []
+    for j, feature in enumerate(model._encoding.features):
+        here, there = model.value_probabilities_[j][[s, t]]
+        weights = here * (np.log(np.maximum(here, SMALLEST)) - np.log(np.maximum(there, SMALLEST)))
+        v = int(np.argmax(weights))
+        found.append(
+            Distinction(feature.name, _plain(feature.values[v]), float(here[v]), float(there[v]), float(weights.sum()))
+        )
+    return tuple(sorted(found, key=lambda d: -d.weight)[:most])
+
+
+def criticise(model, s, names=None, most=CRITICISMS) -> tuple[Criticism, ...]:
+    """The members with the least log probability on the key features, those that differ from the prototype somewhere."""
+    x, keys = model._data.x, np.flatnonzero(model.subspaces_[s])
+    rows = np.flatnonzero(model.labels_ == s)
+    if not len(keys) or not len(rows):
+        return ()
+    log_phi = log_values(model)
+    fit = log_phi[x[rows][:, keys].astype(np.intp) + 1, s].sum(axis=1)
+    own = model._data.x is model._data.candidates
+    found = []
+    for i in rows[np.argsort(fit, kind="stable")]:
+        same = agreements(model, s, x[i])
+        known = [(j, same[j]) for j in keys if same[j] is not None]
+        differs = [j for j, agrees in known if not agrees]
+        if differs and len(found) < most:
+            shown = model._encoding.decode(x[i : i + 1])[0]
+            found.append(
+                Criticism(
+                    row=int(i),
+                    name=_name(i, names if own else None),
+                    membership=float(model.memberships_[i, s]),
+                    agrees=len(known) - len(differs),
+                    of=len(known),
+                    differs=tuple((model._encoding.features[j].name, _plain(shown[j])) for j in differs),
+                )
+            )
+        if len(found) == most:
+            break
+    return tuple(found)
+
+
+def explain_case(model, x, tables, names=None) -> CaseExplanation:
+    """Explain one case of codes x, (P,); `tables` are its memberships by each table of φ, (T, S)."""
+    encoding = model._encoding
+    mean = tables.mean(axis=0)
+    mean = mean / mean.sum()
+    order = np.argsort(-mean, kind="stable")
+    s = int(order[0])
+    low, high = np.quantile(tables, INTERVAL, axis=0)
+    shown, same = encoding.decode(x[None])[0], agreements(model, s, x)
+    phi = np.exp(log_values(model))[x.astype(np.intp) + 1]  # (P, S)
+    cells = mean * phi
+    cells = cells / cells.sum(axis=1, keepdims=True)
+    features = []
+    for j, feature in enumerate(encoding.features):
+        seen = x[j] >= 0
+        t = int(np.argmax(cells[j]))
+        features.append(
+            CaseFeature(
+                name=feature.name,
+                value=_plain(shown[j]),
+                cluster=t if seen else None,
+                cluster_probability=float(cells[j, t]) if seen else None,
+                prototype=_plain(model.prototype_cases_[s, j]),
+                key=bool(model.subspaces_[s, j]),
+                agrees=same[j],
+            )
+        )
+    return CaseExplanation(
+        cluster=s,
+        prototype=_prototype(model, model.prototype_probabilities_[s][0], names),
+        memberships=tuple(Membership(int(t), float(mean[t]), float(low[t]), float(high[t])) for t in order),
+        features=tuple(features),
+        reasons=tuple(reason(model, x, s, int(t)) for t in order[1:]),
+        neighbours=neighbours(model, x, s, names),
+    )
+
+
+def reason(model, x, s, t) -> Reason:
+    """log φ_s(x_j) − log φ_t(x_j) for every observed feature j."""
+    log_phi = log_values(model)[x.astype(np.intp) + 1]
+    shown = model._encoding.decode(x[None])[0]
+    parts = [
+        Contribution(feature.name, _plain(shown[j]), float(log_phi[j, s] - log_phi[j, t]))
+        for j, feature in enumerate(model._encoding.features)
+        if x[j] >= 0
+    ]
+    return Reason(int(s), int(t), tuple(sorted(parts, key=lambda c: -abs(c.weight))))
+
+
+def neighbours(model, x, s, names=None, most=NEIGHBOURS) -> tuple[Neighbour, ...]:
+    """The cases of the fit that share most values with x on the key features of cluster s, all features if there is no key."""
+    cases = model._data.x
+    keys = np.flatnonzero(model.subspaces_[s] & (x >= 0))
+    keys = keys if len(keys) else np.flatnonzero(x >= 0)
+    same = (cases[:, keys] == x[keys]).sum(axis=1)
+    everywhere = (cases == x).sum(axis=1)  # among equals on the key features, the most alike
+    rows = np.lexsort((-everywhere, -same))[:most]
+    own = cases is model._data.candidates
+    return tuple(Neighbour(int(i), _name(i, names if own else None), int(same[i]), len(keys)) for i in rows)
+
+
+def agreements(model, s, x) -> list[bool | None]:
+    """Does a case with codes x agree with the prototype of cluster s, feature by feature? None where one has no value."""
+    data = model._data
+    prototype = data.candidates[model.prototypes_[s]]
+    return [
+        None if u < 0 or v < 0 else bool(v in data.k_idx[data.k_ptr[u] : data.k_ptr[u + 1]])
+        for u, v in zip(prototype.tolist(), x.tolist(), strict=True)
+    ]
+
+
+def log_values(model) -> np.ndarray:
+    """log φ, (ΣV + 1, S), value v at v + 1; a missing cell is at 0 and says nothing."""
+    values = np.maximum(model._posterior["values"], SMALLEST)
+    return np.vstack([np.zeros(values.shape[1]), np.log(values)])
+
+
+def _prototype(model, candidate, names):
+    return Prototype(candidate.row, _name(candidate.row, names), float(candidate.probability), tuple(candidate.ties))
+
+
+def _name(row, names):
+    return f"case {int(row)}" if names is None else str(names[int(row)])
+
+
+# --- words ----------------------------------------------------------------------------------------------------------------
+
+
+def show(value) -> str:
+    """A value in a sentence."""
+    if value is None:
+        return "missing"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def listed(words, most) -> str:
+    """ "a, b and c"; what is beyond `most` is counted."""
+    words = list(words)
+    more = len(words) - most
+    words = words[:most] + ([f"{more} more"] if more > 0 else [])
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+# --- JSON -----------------------------------------------------------------------------------------------------------------
+
+
+def _plain(value):
+    """NumPy's numbers as Python's, tuples as lists, dataclasses as dictionaries."""
+    if is_dataclass(value):
+        return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _build(kind, value):
+    """The other way round, by the types of the fields."""
+    if is_dataclass(kind):
+        hints = typing.get_type_hints(kind)
+        return kind(**{f.name: _build(hints[f.name], value[f.name]) for f in fields(kind)})
+    origin, inner = typing.get_origin(kind), typing.get_args(kind)
+    if origin is UnionType:
+        if value is None:
+            return None
+        return _build(next(of for of in inner if of is not NoneType), value)
+    if origin is tuple:
+        of = [inner[0]] * len(value) if inner[-1] is Ellipsis else inner
+        return tuple(_build(kind, item) for kind, item in zip(of, value, strict=True))
+    if origin is dict:
+        return {key: _build(inner[1], item) for key, item in value.items()}
+    return value
