@@ -56,7 +56,7 @@ class Ours:
 
         self.cpu, self.stream, self.data, self.seed = cpu, stream, data, seed
         self.hyper = make_hyper(S, data.x.shape[1], alpha=0.01, lam=1.0, c=50.0, q=0.8)
-        self.state = new_state(data, init(data, S, "seeded", np.random.default_rng(seed)), S)
+        self.state = new_state(data, init(data, self.hyper, "seeded", np.random.default_rng(seed)), S)
         self.pool = ThreadPoolExecutor(threads) if threads > 1 else None
         self.work = cpu.Work(data, self.hyper, self.state.z.dtype, self.pool, threads)
         cpu.update_p_omega(data, self.hyper, self.state, self.work, stream(seed), True)

@@ -100,7 +100,7 @@ class Chain:
         S = len(hyper.beta)
         rng = np.random.default_rng([plan.seed, number, START])
         start = plan.start[number] if isinstance(plan.start, tuple) else plan.start
-        self.state = new_state(data, init(data, S, start, rng), S)
+        self.state = new_state(data, init(data, self.hyper, start, rng), S)
         self.n_cells = int(self.state.n_sv.sum())
         self.n_i = np.bincount(count_observed(data.x), minlength=data.x.shape[1] + 1)  # how many rows have n cells
         self.n_rows = max(1, int(self.n_i[1:].sum()))

@@ -12,16 +12,16 @@ MORE_SEEDS = 30  # at most, and at most three times the clusters
 ROUNDS = 5  # of moving every case to the group that it fits best
 
 
-def init(data, S, start, rng):
+def init(data, hyper, start, rng):
     """Labels z for a start: "seeded", "cases", "cells", or one label per case with -1 for unknown. Held cases have theirs."""
-    N, P = data.x.shape
+    (N, P), S = data.x.shape, len(hyper.beta)
     z = np.empty((N, P), dtype=smallest_int(S))
     if isinstance(start, str) and start == "cells":
         for rows in chunks(N, P):
             z[rows] = rng.integers(S, size=z[rows].shape, dtype=z.dtype)
     else:
         if isinstance(start, str):
-            labels = seeded_labels(data, S, rng) if start == "seeded" else rng.integers(S, size=N)
+            labels = seeded_labels(data, hyper, rng) if start == "seeded" else rng.integers(S, size=N)
             labels = name_as_held(data, S, labels)
         else:
             labels = np.where(start < 0, rng.integers(S, size=N), start)
@@ -48,15 +48,16 @@ def name_as_held(data, S, labels):
 # --- seeded -------------------------------------------------------------------------------------------------------------
 
 
-def seeded_labels(data, S, rng):
+def seeded_labels(data, hyper, rng):
     """More groups than clusters around seeds that lie far apart; then those that are most alike are merged.
 
     With as many seeds as clusters, two of them often fall into one cluster and another gets none, which a chain of single moves
     does not mend for long. Too many seeds leave no cluster out.
     """
+    S = len(hyper.beta)
     n_groups = min(S + min(3 * S, MORE_SEEDS), len(data.x))
     labels = refine(data, near_seeds(data.x, n_groups, rng), n_groups)
-    return refine(data, merge(data, labels, S), S)
+    return refine(data, merge(data, hyper, labels), S)
 
 
 def near_seeds(x, n_groups, rng):
@@ -101,24 +102,35 @@ def refine(data, labels, n_groups):
     return labels
 
 
-def merge(data, labels, S):
-    """Unite the two groups whose union loses least log probability, φ integrated out at λ = 1, until S are left."""
+def merge(data, hyper, labels):
+    """Unite the two groups whose union loses least evidence until there are no more than clusters.
+
+    The evidence of a group is that of the model with φ integrated out and ω summed out, if its prototype has the most frequent
+    value of every feature: Σ_j log B(λ + n_j·) / B(λ) + log(q e^E + 1 − q).
+    """
     _, labels = np.unique(labels, return_inverse=True)  # no empty groups
     n_groups = labels.max() + 1
     n = value_counts(data.x, labels, n_groups, int(data.offset[-1]))
-    log_factorial = gammaln(np.arange(len(data.x) + np.diff(data.offset).max() + 1) + 1.0)
-    sizes, starts = np.diff(data.offset)[:, None], data.offset[:-1]
+    lam, c, q = hyper.lam, hyper.c, hyper.q.mean(axis=0)[:, None]
+    starts, (sizes, which) = data.offset[:-1], np.unique(np.diff(data.offset), return_inverse=True)
+    count = np.arange(len(data.x) + 1)
+    none, copied = (gammaln(a + count) - gammaln(a) for a in (lam, lam * (1.0 + c)))
+    sum_none, sum_copied = (gammaln(a + count) - gammaln(a) for a in (lam * sizes[:, None], lam * (sizes[:, None] + c)))
+    which = which.reshape(-1, 1)
 
     def evidence(n):
-        """Σ_j log B(1 + n_j·), per column."""
-        return log_factorial[n].sum(axis=0) - log_factorial[np.add.reduceat(n, starts) + sizes - 1].sum(axis=0)
+        """Per column."""
+        n_j, top = np.add.reduceat(n, starts), np.maximum.reduceat(n, starts)
+        e = copied[top] - none[top] - (sum_copied[which, n_j] - sum_none[which, n_j])
+        plain = none[n].sum(axis=0) - sum_none[which, n_j].sum(axis=0)
+        return plain + np.logaddexp(np.log(q) + e, np.log1p(-q)).sum(axis=0)
 
     alone = evidence(n)
     gain = np.full((n_groups, n_groups), -np.inf)
     for a in range(n_groups - 1):
         gain[a, a + 1 :] = evidence(n[:, [a]] + n[:, a + 1 :]) - alone[a] - alone[a + 1 :]
     to, alive = np.arange(n_groups), np.ones(n_groups, dtype=bool)
-    for _ in range(n_groups - S):
+    for _ in range(n_groups - len(hyper.beta)):
         a, b = np.unravel_index(np.argmax(gain), gain.shape)
         n[:, a] += n[:, b]
         to[to == b], alive[b] = a, False
