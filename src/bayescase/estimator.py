@@ -14,7 +14,7 @@ from joblib import effective_n_jobs
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
+from sklearn.utils import ClassifierTags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from . import __version__, storage
@@ -54,7 +54,10 @@ class Interval(NamedTuple):
 
 
 class KeptDraws(NamedTuple):
-    """Every kept draw, labels aligned: the first axis is the chain, the second the draw."""
+    """Every kept draw, labels aligned: the first axis is the chain, the second the draw.
+
+    With n_clusters="auto" S is `max_clusters`; the labels from `n_clusters_` on are the main one of no case.
+    """
 
     z: np.ndarray  # (chains, draws, N, P) cluster of each cell; 0 where the cell is missing
     p: np.ndarray  # (chains, draws, S) row of the catalogue
@@ -114,11 +117,10 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         Keep every `thin`-th sweep after the burn-in.
     n_chains : int, default=4
         Independent chains, each with a start of its own.
-    init : {"seeded", "cases", "cells", "mixed"}, a list of these or array of shape (n_samples,), default="seeded"
+    init : {"seeded", "cases", "cells", "mixed"}, a list of these or array of shape (n_samples,), default="mixed"
         Start of the chains: cases near seeds that lie far apart, a random label per case, a random label per cell (per case
         at alpha = 0), or given labels, with -1 for unknown (drawn at random). A list names the start of each chain; "mixed"
-        is "seeded", "cases", "seeded", "cells", and so on: chains that agree although they started differently can be
-        trusted more, but a start from cells may take long on wide tables.
+        is "seeded", "cases", "seeded", and so on: chains that agree although they started differently can be trusted more.
     candidates : table, default=None
         The catalogue that prototypes are chosen from, with the features of X, matched by name if both have names; the cases
         themselves if None.
@@ -223,7 +225,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         burn_in: int | None = None,
         thin: int = 5,
         n_chains: int = 4,
-        init: Any = "seeded",
+        init: Any = "mixed",
         candidates: Any = None,
         bins: Any = 5,
         feature_types: Any = None,
@@ -309,8 +311,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         candidates = None if catalogue is None else encoding.encode(catalogue)[0]
         n_candidates = N if candidates is None else len(candidates)
         weight = check_prototype_prior(self.prototype_prior, n_candidates, S, auto)
-        weight, z_held, omega_held = check_pins(self.pins, weight, S, N, n_candidates, encoding.features)
-        similarity = similarity_table(self.similarity, encoding.features)
+        weight, z_held, omega_held = check_pins(self.pins, weight, S, N, n_candidates, encoding)
+        similarity = similarity_table(self.similarity, encoding)
         data = make_data(x, encoding.offset, candidates, weight, similarity, z_held, omega_held)
         q, q_free = check_q(self.q, self.subspace_prior, S, P)
         given = {name: getattr(self, name) for name in ("alpha", "lam", "c")}
@@ -320,9 +322,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         names = [name for name, value in {**given, "q": self.q}.items() if is_learned(value)]
         learn = Learn(tuple(names), q_free, auto)
         start = check_start(self.init, N, S, self.n_chains)
-        if (
-            not is_learned(self.alpha) and self.alpha == 0 and isinstance(start, tuple)
-        ):  # every case has one label, from the start to the end
+        if hyper.alpha == 0 and isinstance(start, tuple):  # every case has one label, from the start to the end
             start = tuple("cases" if kind == "cells" else kind for kind in start)
         rounds = doubling(int(self.max_iter)) if is_auto(self.n_iter) else one_round(self.n_iter, self.burn_in)
         kinds = start if isinstance(start, tuple) else ("labels",) * self.n_chains
@@ -355,6 +355,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             self.draws_ = keep(draws, posterior.relabel)
         elif hasattr(self, "draws_"):
             del self.draws_
+        if auto and S == self.max_clusters < N and S in (self.n_clusters_probabilities_ or ()):
+            warnings.warn(f"All max_clusters={S} clusters are in use: raise max_clusters.", stacklevel=2)
         if not self.diagnostics_.converged and not draws.interrupted:
             warnings.warn(f"{self.diagnostics_.verdict} {self.diagnostics_.advice}", ConvergenceWarning, stacklevel=2)
         return self
@@ -554,7 +556,10 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         sweeps = np.arange(self._kept.first, self._kept.end, self._thin if hasattr(self, "draws_") else 1)
         more, names = {}, [feature.name for feature in self._encoding.features]
         if hasattr(self, "draws_"):
-            more = {"prototype": self.draws_.p, "subspace": self.draws_.omega}
+            more = {
+                "prototype": self.draws_.p[..., : self.n_clusters_],
+                "subspace": self.draws_.omega[:, :, : self.n_clusters_],
+            }
         dims = {"prototype": ("cluster",), "subspace": ("cluster", "feature")}
         coords = {"cluster": np.arange(self._n_features_out), "feature": names}
         about = {"inference_library": "bayescase", "inference_library_version": __version__}
@@ -563,7 +568,11 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     # --- files --------------------------------------------------------------------------------------------------------
 
     def save(self, path: str | PathLike) -> None:
-        """Write the fitted model to one file: arrays and JSON, no pickle."""
+        """Write the fitted model to one file: arrays and JSON, no pickle.
+
+        The results and all that new cases need are kept. Of the parameters, `candidates`, `prototype_prior`, `similarity`,
+        `callback` and `checkpoint` are not: give them again before you fit again.
+        """
         check_is_fitted(self)
         header = {
             "params": {name: json_value(value) for name, value in self.get_params(deep=False).items() if name not in UNSAVED},
@@ -622,6 +631,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         tags.input_tags.allow_nan = True
         tags.input_tags.string = True
         tags.input_tags.categorical = True
+        # scikit-learn's sparse checks read this of everything that has predict_proba: more than two columns
+        tags.classifier_tags = ClassifierTags(multi_class=True)
         return tags
 
 
