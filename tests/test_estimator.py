@@ -828,7 +828,7 @@ BAD = [
         {"prototype_prior": [1, 2]},
         GOOD,
         ValueError,
-        r"prototype_prior has shape \(2,\); it must be one number per candidate \(20\)",
+        "prototype_prior has shape .2,.; it must be one number per candidate",
     ),
     ("weights negative", {"prototype_prior": [-1] + [1] * 19}, GOOD, ValueError, "prototype_prior must be finite"),
     ("weights nan", {"prototype_prior": [np.nan] * 20}, GOOD, ValueError, "prototype_prior must be finite"),

@@ -183,8 +183,8 @@ def check_pins(pins, weights, S, N, M, encoding):
             if not isinstance(on, (bool, np.bool_)):
                 raise ValueError(f"pins['subspaces'][{s!r}][{key!r}] must be True or False, not {on!r}.")
             j = encoding.find(key, f"pins['subspaces'][{s!r}]")
-            if omega_held[s, j] not in (-1, on):
-                raise ValueError(f"pins['subspaces'][{s!r}] has the feature {key!r} twice, once in and once out.")
+            if omega_held[s, j] >= 0:
+                raise ValueError(f"pins['subspaces'][{s!r}] has the feature {key!r} twice, by name and by position.")
             omega_held[s, j] = on
     return weights, z_held, omega_held
 

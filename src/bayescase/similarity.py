@@ -38,9 +38,12 @@ def ways_of(similarity, encoding):
         if is_pair(similarity) and isinstance(similarity[0], str):
             return [similarity if feature.ordered else "match" for feature in features]
         return [similarity] * len(features)
-    ways = ["match"] * len(features)
+    ways, named = ["match"] * len(features), set()
     for key, way in similarity.items():
         j = encoding.find(key, "similarity")
+        if j in named:
+            raise ValueError(f"similarity has the feature {key!r} twice, by name and by position.")
+        named.add(j)
         check_way(way, f"similarity of {key!r}")
         if is_pair(way) and isinstance(way[0], str) and not features[j].ordered:
             raise ValueError(
