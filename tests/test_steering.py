@@ -239,7 +239,10 @@ WRONG = [
     ({"pins": {"prototypes": {0: [1, 2]}}}, r"names the candidate \[1, 2\]"),
     ({"pins": {"prototypes": {3: 0}}}, "names the cluster 3"),
     ({"pins": {"prototypes": [5, 6, 7]}}, r"pins\['prototypes'\] must be a mapping"),
-    ({"pins": {"prototypes": {0: 5}}, "candidates": pd.DataFrame(dict.fromkeys("abcdef", [0, 1]))}, "candidate 5; there are 2"),
+    (
+        {"pins": {"prototypes": {0: 5}}, "candidates": pd.DataFrame({name: [0, 1] for name in "abcdef"})},
+        "candidate 5; there are 2",
+    ),
     ({"pins": {"subspaces": {0: ["a"]}}}, r"pins\['subspaces'\]\[0\] must be a mapping from features to True or False"),
     ({"pins": {"subspaces": {0: {"z": True}}}}, r"pins\['subspaces'\]\[0\] names the feature 'z', which the data does not"),
     ({"pins": {"subspaces": {0: {6: True}}}}, "names the feature 6"),

@@ -42,6 +42,7 @@ from .tables import is_missing, read
 
 SINGLE_LABEL = 100  # sweeps at the start of a seeded chain that move whole cases only
 TOP_CANDIDATES = 10
+FULL = 0.05  # from this probability of max_clusters clusters on, there may be more
 FOLD, SCORE, DRAW = 1 << 20, 1 << 21, 1 << 22  # streams of random numbers beside those of the chains 0, 1, 2, …
 
 
@@ -355,9 +356,11 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             self.draws_ = keep(draws, posterior.relabel)
         elif hasattr(self, "draws_"):
             del self.draws_
-        if auto and S == self.max_clusters < N and S in (self.n_clusters_probabilities_ or ()):
+        if draws.interrupted:
+            return self
+        if auto and S < N and self.n_clusters_probabilities_.get(S, 0.0) >= FULL:
             warnings.warn(f"All max_clusters={S} clusters are in use: raise max_clusters.", stacklevel=2)
-        if not self.diagnostics_.converged and not draws.interrupted:
+        if not self.diagnostics_.converged:
             warnings.warn(f"{self.diagnostics_.verdict} {self.diagnostics_.advice}", ConvergenceWarning, stacklevel=2)
         return self
 
@@ -398,7 +401,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             for name in LEARNED
             if name in pooled
         }
-        self.n_clusters_probabilities_ = None
+        self.n_clusters_probabilities_: Any = None
         if "clusters_in_use" in pooled:
             numbers, times = np.unique(pooled["clusters_in_use"], return_counts=True)
             self.n_clusters_probabilities_ = dict(
