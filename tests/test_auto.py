@@ -174,8 +174,8 @@ def test_auto_with_tables(planted, frame):
 def test_intervals_cover_the_planted_values(sampler):
     """Intervals of probability 0.9, ten tables.
 
-    Measured with seeds 0 to 19: each of the four covers in 17 to 19 of 20 tables, with either sampler, and in 18 or 19 after 800
-    sweeps. Required: what chance leaves of 17 in 20 in all but one of a thousand runs.
+    Measured with seeds 0 to 19: each of the four covers in 17 to 19 of 20 tables, with either sampler, and in 18 or 19 after
+    800 sweeps. Required: what chance leaves of 17 in 20 in all but one of a thousand runs.
     """
     truth, covered = {"alpha": 0.5, "lam": 1.0, "c": 20.0, "q": 0.5}, dict.fromkeys(LEARN, 0)
     for seed in range(10):

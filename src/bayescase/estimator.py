@@ -646,7 +646,7 @@ UNSAVED = (
     "callback",
     "checkpoint",
 )  # not needed after the fit, and not always JSON
-NOTHING_HELD = {"z_held": np.zeros(0, dtype=np.int64), "omega_held": np.zeros((0, 0), dtype=np.int8)}
+NOTHING_HELD: dict[str, Any] = {"z_held": np.zeros(0, dtype=np.int64), "omega_held": np.zeros((0, 0), dtype=np.int8)}
 
 
 def mean_hyper(hyper, learn, posterior, draws):
