@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy.stats import binom
 from sklearn.base import clone, is_classifier
 from sklearn.compose import ColumnTransformer, make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
@@ -288,17 +289,29 @@ def table_of(name, drop=()):
 
 
 @pytest.mark.parametrize(
-    ("name", "n_clusters"), [("uci_zoo.csv", 7), ("uci_house_votes_84.csv", 4), ("uci_soybean_large.csv", 15)]
+    ("name", "n_clusters", "measured"),
+    [
+        ("uci_zoo.csv", 7, {"memberships": 0.82, "prototype": 0.82}),
+        ("uci_house_votes_84.csv", 4, {"memberships": 0.87, "prototype": 0.86}),
+        ("uci_soybean_large.csv", 15, {"memberships": 0.62, "prototype": 0.49}),
+    ],
 )
 @pytest.mark.filterwarnings("ignore:.*(never seen in fit|one value only|no value at all|no key feature)")
-def test_real_tables(name, n_clusters):
+def test_real_tables(name, n_clusters, measured):
+    """Accuracy on a third of the cases, against what was measured.
+
+    Measured on the splits of seeds 0, 1 and 2: 31, 28 and 30 of 34 animals, by memberships and by prototype; 129, 126 and
+    127 of 145 voters by memberships, 131, 127 and 124 by prototype; 141, 149 and 169 of 228 soybeans by memberships, 112, 142
+    and 153 by prototype. Required on the first: what chance leaves of the worst of the three in all but one of a thousand
+    splits.
+    """
     X, y = table_of(name, drop=["animal"])
     train = np.random.default_rng(0).permutation(len(X)) % 3 > 0
     model = BayesianCaseModel(n_clusters, **QUICK | {"n_iter": 100})
-    most_frequent = np.unique(y, return_counts=True)[1].max() / len(y)
-    for by in ("memberships", "prototype"):
+    for by, share in measured.items():
         fitted = BayesianCaseClassifier(model, by=by).fit(X[train], y[train])
-        assert fitted.score(X[~train], y[~train]) > most_frequent + 0.15, by
+        n = int((~train).sum())
+        assert fitted.score(X[~train], y[~train]) * n >= binom.ppf(0.001, n, share), by
         assert "key features" in str(fitted.explain(X[~train].iloc[:3])[0])
 
 

@@ -1,6 +1,7 @@
 """Runs: threads and blocks that change nothing, callbacks, interruption, checkpoints, the progress bar."""
 
 import dataclasses
+import json
 import os
 import random
 import signal
@@ -385,13 +386,13 @@ def test_the_progress_bar_of_an_auto_run(holes, capfd):
 # --- real processes ---------------------------------------------------------------------------------------------------
 
 CHILD = """
-    import sys, time, warnings
+    import json, sys, time, warnings
     import numpy as np
     from sklearn.exceptions import ConvergenceWarning
     import bayescase.sampling
     from bayescase import BayesianCaseModel
 
-    data, path, result, sampler, keep, seconds, n_iter = sys.argv[1:]
+    data, path, result, sampler, keep, seconds, n_iter, more = sys.argv[1:]
     bayescase.sampling.FIRST_ROUND = 15  # with "auto" rounds end after 15, 30, 60 and 120 sweeps
     bayescase.sampling.CHECKPOINT_SECONDS = 0.0  # every sweep: a kill is likely to hit the middle of a write
 
@@ -400,7 +401,8 @@ CHILD = """
         time.sleep(float(seconds))
 
     model = BayesianCaseModel(
-        3, alpha=0.3, n_iter="auto" if n_iter == "auto" else int(n_iter), max_iter=120, n_chains=2, random_state=0,
+        **{"n_clusters": 3, "alpha": 0.3} | json.loads(more),
+        n_iter="auto" if n_iter == "auto" else int(n_iter), max_iter=120, n_chains=2, random_state=0,
         keep_draws=keep == "keep", sampler=sampler, callback=slowly, checkpoint=None if path == "none" else path,
     )
     with warnings.catch_warnings(record=True) as caught:
@@ -421,23 +423,33 @@ def child(tmp_path_factory, holes):
     (folder / "child.py").write_text(textwrap.dedent(CHILD))
     np.save(folder / "data.npy", holes)
 
-    def start(*args):
-        command = [sys.executable, str(folder / "child.py"), str(folder / "data.npy"), *map(str, args)]
+    def start(*args, **more):
+        command = [sys.executable, str(folder / "child.py"), str(folder / "data.npy"), *map(str, args), json.dumps(more)]
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     return start
 
 
+FOUND = {"n_clusters": "auto", "max_clusters": 12, "alpha": "learn", "lam": "learn", "c": "learn", "q": "learn"}
+
+
 @pytest.mark.parametrize(
-    ("sampler", "keep", "n_iter"),
-    [("rows", "keep", 120), ("rows", "drop", 120), ("collapsed", "keep", 120), ("rows", "keep", "auto")],
+    ("sampler", "keep", "n_iter", "more"),
+    [
+        ("rows", "keep", 120, {}),
+        ("rows", "drop", 120, {}),
+        ("collapsed", "keep", 120, {}),
+        ("rows", "keep", "auto", {}),
+        ("rows", "keep", 120, FOUND),
+        ("collapsed", "drop", 120, FOUND),
+    ],
 )
-def test_a_killed_run_ends_like_an_uninterrupted_one(holes, sampler, keep, n_iter, child, same, tmp_path, monkeypatch):
+def test_a_killed_run_ends_like_an_uninterrupted_one(holes, sampler, keep, n_iter, more, child, same, tmp_path, monkeypatch):
     chance = random.Random(f"{sampler} {keep}")
     path, result = tmp_path / "run", tmp_path / "result"
     firsts = []
     for kills in range(12):
-        process = child(path, result, sampler, keep, 0.01, n_iter)
+        process = child(path, result, sampler, keep, 0.01, n_iter, **more)
         try:
             first = process.stdout.readline().strip()
             assert first.isdigit(), process.stderr.read()
@@ -460,8 +472,8 @@ def test_a_killed_run_ends_like_an_uninterrupted_one(holes, sampler, keep, n_ite
     assert firsts[0] == 1
     assert (np.diff(firsts) > 0).all(), firsts  # each process went on from the one before
     monkeypatch.setattr(bayescase.sampling, "FIRST_ROUND", 15)
-    settings = SETTINGS | {"n_iter": n_iter, "max_iter": 120, "keep_draws": keep == "keep"}
-    full = BayesianCaseModel(3, sampler=sampler, **settings).fit(holes)
+    settings = SETTINGS | {"n_clusters": 3, "n_iter": n_iter, "max_iter": 120, "keep_draws": keep == "keep"} | more
+    full = BayesianCaseModel(sampler=sampler, **settings).fit(holes)
     assert full.n_iter_ == 120
     resumed = BayesianCaseModel.load(result)
     same(full, resumed)

@@ -2,17 +2,20 @@
 
 Reading order, each file using only those before it:
 
-    datasets     bundled data
     tables       any table → columns of plain NumPy, missing cells known
     features     what a column's feature is: its kind, its values, its bins
     encoding     a table of values ↔ global integer codes
     model        the paper, one equation per function; the joint probability; the simulator
     state        the arrays of a run, and the starts of a chain
+    datasets     bundled data
+    similarity   which values agree with the prototype's
+    hyper        the hyperparameters that are learned, and the number of clusters
     kernels      the equations compiled: random numbers, vector lanes, the two samplers, new cases
     storage      one file format for models and checkpoints
     posterior    draws → averages, labels aligned
     diagnostics  R-hat, effective draws and a verdict; ArviZ
     sampling     the only loop: chains × sweeps
+    checks       what a user gives and what a file holds, checked
     estimator    BayesianCaseModel, the scikit-learn coat
     classifier   BayesianCaseClassifier: labels from memberships, explained by prototypes
     selection    select_n_clusters: the held-out curve

@@ -5,10 +5,12 @@ import numbers
 import os
 import warnings
 from collections.abc import Mapping
+from textwrap import shorten
 
 import numpy as np
 
-from .hyper import LARGEST
+from .diagnostics import TRACED
+from .hyper import LARGEST, LEARNED
 from .state import chunks
 
 STARTS = ("seeded", "cases", "cells")
@@ -46,12 +48,14 @@ def check_parameters(model):
             raise ValueError(f"{name}={value!r} is beyond what can be computed exactly: use {1 / LARGEST:g} to {LARGEST:g}.")
     if not is_real(model.heat) or not 0 < model.heat <= 1:
         raise ValueError(f"heat must be a number above 0 and at most 1, not {model.heat!r}.")
-    if model.sampler not in ("rows", "collapsed"):
+    if not isinstance(model.sampler, str) or model.sampler not in ("rows", "collapsed"):
         raise ValueError(f"sampler must be 'rows' or 'collapsed', not {model.sampler!r}.")
     if is_auto(model.n_clusters):
         for name in ("pins", "subspace_prior"):
             if getattr(model, name) is not None:
                 raise ValueError(f"{name} speaks of single clusters, so n_clusters must be a number, not 'auto'.")
+    if not isinstance(model.keep_draws, (bool, np.bool_)):
+        raise ValueError(f"keep_draws must be True or False, not {brief(model.keep_draws)}.")
     if model.burn_in is not None and is_auto(model.n_iter):
         raise ValueError(
             f"n_iter='auto' always keeps the second half of the sweeps: leave burn_in=None, not {model.burn_in!r}."
@@ -76,14 +80,19 @@ def check_path(path):
 
 
 def numbers_of(values, shapes, what):
-    """An array of one of the shapes, or one clear sentence."""
+    """An array of one of the shapes, which have a description each, or one clear sentence."""
     try:
         array = np.asarray(values, dtype=float)
     except (TypeError, ValueError):
-        raise ValueError(f"{what} must be numbers, not {values!r}.") from None
+        raise ValueError(f"{what} must be numbers, not {brief(values)}.") from None
     if array.shape not in shapes:
-        raise ValueError(f"{what} has shape {array.shape}; it must be {' or '.join(str(s) for s in shapes if s)}.")
+        raise ValueError(f"{what} has shape {array.shape}; it must be {' or '.join(shapes.values())}.")
     return array
+
+
+def brief(value):
+    """A value in a sentence."""
+    return shorten(repr(value), 60, placeholder=" …")
 
 
 def check_q(q, subspace_prior, S, P):
@@ -92,12 +101,12 @@ def check_q(q, subspace_prior, S, P):
         raise ValueError(f"q must be 'learn', a number between 0 and 1, or one per feature, not {q!r}.")
     values = np.full((S, P), 0.5)
     if not is_learned(q):
-        values[:] = numbers_of(q, ((), (P,)), "q")
+        values[:] = numbers_of(q, {(): "one number", (P,): f"one per feature ({P})"}, "q")
         if not ((values > 0) & (values < 1)).all():
-            raise ValueError(f"q must lie strictly between 0 and 1, not {q!r}.")
+            raise ValueError(f"q must lie strictly between 0 and 1, not {brief(q)}.")
     free = np.full((S, P), is_learned(q))
     if subspace_prior is not None:
-        given = numbers_of(subspace_prior, ((S, P),), "subspace_prior")
+        given = numbers_of(subspace_prior, {(S, P): f"one number per cluster and feature, ({S}, {P})"}, "subspace_prior")
         own = ~np.isnan(given)
         if not ((given[own] > 0) & (given[own] < 1)).all():
             raise ValueError(
@@ -136,23 +145,25 @@ def check_prototype_prior(weights, M, S, auto):
     """Weights of the candidates, (M, 1) or (M, S), or None if all are equal."""
     if weights is None:
         return None
-    shapes = ((M,),) if auto else ((M,), (S, M))
+    shapes = {(M,): f"one number per candidate ({M})", (S, M): f"per cluster and candidate, ({S}, {M})"}
+    if auto:
+        del shapes[S, M]
     values = numbers_of(weights, shapes, "prototype_prior").reshape(-1, M).T
     if not np.isfinite(values).all() or (values < 0).any() or not values.any(axis=0).all():
         raise ValueError("prototype_prior must be finite, at least 0, and not all 0 for any cluster.")
     return values / values.max(axis=0)  # so that their sum stays finite
 
 
-def check_pins(pins, weights, S, N, M, features):
+def check_pins(pins, weights, S, N, M, encoding):
     """What is held fixed, as (weights, z_held, omega_held); a pinned prototype is one of weight 1 among weights 0."""
     if pins is None:
         return weights, None, None
     if not isinstance(pins, Mapping) or set(pins) - {"prototypes", "subspaces", "cases"}:
         raise ValueError("pins must be a mapping with some of the keys 'prototypes', 'subspaces' and 'cases'.")
-    parts = {name: pins.get(name) or {} for name in ("prototypes", "subspaces", "cases")}
+    parts = {name: {} if pins.get(name) is None else pins[name] for name in ("prototypes", "subspaces", "cases")}
     for name, part in parts.items():
         if not isinstance(part, Mapping):
-            raise ValueError(f"pins[{name!r}] must be a mapping, not {part!r}.")
+            raise ValueError(f"pins[{name!r}] must be a mapping, not {brief(part)}.")
     if parts["prototypes"]:
         weights = np.repeat(
             np.ones((M, 1)) if weights is None else weights, S // (1 if weights is None else weights.shape[1]), axis=1
@@ -163,16 +174,18 @@ def check_pins(pins, weights, S, N, M, features):
     z_held = np.full(N, -1) if parts["cases"] else None
     for i, s in parts["cases"].items():
         z_held[index_of(i, N, "pins['cases']", "case")] = index_of(s, S, "pins['cases']", "cluster")
-    omega_held = np.full((S, len(features)), -1) if parts["subspaces"] else None
-    at = {feature.name: j for j, feature in enumerate(features)}
+    omega_held = np.full((S, len(encoding.features)), -1) if parts["subspaces"] else None
     for s, of in parts["subspaces"].items():
         index_of(s, S, "pins['subspaces']", "cluster")
         if not isinstance(of, Mapping):
-            raise ValueError(f"pins['subspaces'][{s!r}] must be a mapping from features to True or False, not {of!r}.")
+            raise ValueError(f"pins['subspaces'][{s!r}] must be a mapping from features to True or False, not {brief(of)}.")
         for key, on in of.items():
             if not isinstance(on, (bool, np.bool_)):
                 raise ValueError(f"pins['subspaces'][{s!r}][{key!r}] must be True or False, not {on!r}.")
-            omega_held[s, at[key] if key in at else index_of(key, len(features), "pins['subspaces']", "feature")] = on
+            j = encoding.find(key, f"pins['subspaces'][{s!r}]")
+            if omega_held[s, j] >= 0:
+                raise ValueError(f"pins['subspaces'][{s!r}] has the feature {key!r} twice, by name and by position.")
+            omega_held[s, j] = on
     return weights, z_held, omega_held
 
 
@@ -223,6 +236,7 @@ def check_fitted(header, encoding, data, hyper, posterior, trace, draws):
         need(array.dtype.kind in "fb" and fits(array.shape, shape), "shape")
 
     need(len(encoding.features) == P, "features")
+    need(set(TRACED) <= set(trace) <= {*TRACED, *LEARNED, "clusters_in_use"}, "traces")
     need(np.array_equal(data.offset, encoding.offset) and data.offset.dtype == np.int64, "offsets")
     need(is_int(header["seed"]) and 0 <= header["seed"] < 2**63, "seed")
     first, end = header["kept"]

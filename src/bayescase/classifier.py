@@ -31,7 +31,7 @@ class PrototypeEvidence:
     prototype: int  # row of the catalogue: of the fitted X, unless case_model has candidates
     label: Any  # of the prototype; None if it is one of the candidates, which have no labels
     values: dict[str, Any]  # the prototype's values on its key features, those of the subspace, the most telling first
-    agrees: dict[str, bool | None]  # does the case have the same value? None where it has no value
+    agrees: dict[str, bool | None]  # does the case have that value, or a similar one? None where it has no value
     contribution: float | None  # of the membership to the decision for the predicted label; None unless that is linear
 
     def __str__(self):
@@ -230,7 +230,7 @@ class BayesianCaseClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         memberships = self._memberships(X)
         labels, model = self._labels(memberships).tolist(), self.case_model_
         own = [None] * len(model.prototypes_) if self.prototype_labels_ is None else self.prototype_labels_.tolist()
-        cases = model._encoding.decode(model._encoding.encode(read(X))[0])
+        cases, prototypes = model._encoding.encode(read(X))[0], model._data.candidates[model.prototypes_]
         names = [feature.name for feature in model._encoding.features]
         weights = linear_weights(self.classifier_, len(self.classes_))
         key_features = [find_key_features(model, s) for s in range(len(model.prototypes_))]
@@ -247,7 +247,7 @@ class BayesianCaseClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
                         prototype=int(model.prototypes_[s]),
                         label=own[s],
                         values={names[j]: prototype[j] for j in keys},
-                        agrees={names[j]: None if case[j] is None else bool(case[j] == prototype[j]) for j in keys},
+                        agrees={names[j]: agree(model._data, prototypes[s, j], case[j]) for j in keys},
                         contribution=None if coef is None else float(coef[s] * membership[s]),
                     )
                 )
@@ -274,6 +274,11 @@ class BayesianCaseClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         elif self.classifier is not None:
             tags.classifier_tags = get_tags(self.classifier).classifier_tags or tags.classifier_tags
         return tags
+
+
+def agree(data, prototype, case):
+    """Does a case with this code agree with a prototype with that one, by the model's similarity? None if it has no value."""
+    return None if case < 0 else bool(case in data.k_idx[data.k_ptr[prototype] : data.k_ptr[prototype + 1]])
 
 
 def find_key_features(model, s):

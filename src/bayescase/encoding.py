@@ -25,6 +25,14 @@ class Encoding:
         """Names of the features, None if the table had none."""
         return self.wanted.names if self.wanted.named else None
 
+    def find(self, key, where):
+        """The feature that a column's name or position means."""
+        places = {feature.name: j for j, feature in enumerate(self.features)}
+        places |= {position: j for j, position in enumerate(self.wanted.positions)}
+        if not (isinstance(key, str) or is_whole(key)) or key not in places:
+            raise ValueError(f"{where} names the feature {key!r}, which the data does not have.")
+        return places[key]
+
     @classmethod
     def learn(cls, table, bins=5, catalogue=None, *, feature_types=None, missing_values=None, top_values=None, max_count=1):
         """What the features of a table are. Values that only the catalogue has count too."""

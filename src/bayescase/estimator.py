@@ -14,7 +14,7 @@ from joblib import effective_n_jobs
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
+from sklearn.utils import ClassifierTags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from . import __version__, storage
@@ -44,6 +44,7 @@ from .tables import is_missing, read
 
 SINGLE_LABEL = 100  # sweeps at the start of a seeded chain that move whole cases only
 TOP_CANDIDATES = 10
+FULL = 0.05  # from this probability of max_clusters clusters on, there may be more
 FOLD, SCORE, DRAW = 1 << 20, 1 << 21, 1 << 22  # streams of random numbers beside those of the chains 0, 1, 2, …
 
 
@@ -56,7 +57,10 @@ class Interval(NamedTuple):
 
 
 class KeptDraws(NamedTuple):
-    """Every kept draw, labels aligned: the first axis is the chain, the second the draw."""
+    """Every kept draw, labels aligned: the first axis is the chain, the second the draw.
+
+    With n_clusters="auto" S is `max_clusters`; the labels from `n_clusters_` on are the main one of no case.
+    """
 
     z: np.ndarray  # (chains, draws, N, P) cluster of each cell; 0 where the cell is missing
     p: np.ndarray  # (chains, draws, S) row of the catalogue
@@ -86,7 +90,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     c : float or "learn", default=50.0
         How strongly cases copy the prototype on the features of the subspace. 0 gives latent Dirichlet allocation with one
         distribution per feature.
-    q : float, array of shape (n_features,) or "learn", default=0.8
+    q : float, array of shape (n_features,) or "learn", default=0.5
         Prior probability that a feature belongs to a subspace. What is to be learned has a diffuse prior and is in
         `hyperparameters_` with its interval.
     similarity : "match", ("within", ε), (function, ε), table or mapping, default="match"
@@ -116,11 +120,10 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         Keep every `thin`-th sweep after the burn-in.
     n_chains : int, default=4
         Independent chains, each with a start of its own.
-    init : {"seeded", "cases", "cells", "mixed"}, a list of these or array of shape (n_samples,), default="seeded"
+    init : {"seeded", "cases", "cells", "mixed"}, a list of these or array of shape (n_samples,), default="mixed"
         Start of the chains: cases near seeds that lie far apart, a random label per case, a random label per cell (per case
         at alpha = 0), or given labels, with -1 for unknown (drawn at random). A list names the start of each chain; "mixed"
-        is "seeded", "cases", "seeded", "cells", and so on: chains that agree although they started differently can be
-        trusted more, but a start from cells may take long on wide tables.
+        is "seeded", "cases", "seeded", and so on: chains that agree although they started differently can be trusted more.
     candidates : table, default=None
         The catalogue that prototypes are chosen from, with the features of X, matched by name if both have names; the cases
         themselves if None.
@@ -216,7 +219,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         alpha: Any = 0.01,
         lam: Any = 1.0,
         c: Any = 50.0,
-        q: Any = 0.8,
+        q: Any = 0.5,
         similarity: Any = "match",
         pins: Mapping | None = None,
         prototype_prior: Any = None,
@@ -227,7 +230,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         burn_in: int | None = None,
         thin: int = 5,
         n_chains: int = 4,
-        init: Any = "seeded",
+        init: Any = "mixed",
         candidates: Any = None,
         bins: Any = 5,
         feature_types: Any = None,
@@ -313,8 +316,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         candidates = None if catalogue is None else encoding.encode(catalogue)[0]
         n_candidates = N if candidates is None else len(candidates)
         weight = check_prototype_prior(self.prototype_prior, n_candidates, S, auto)
-        weight, z_held, omega_held = check_pins(self.pins, weight, S, N, n_candidates, encoding.features)
-        similarity = similarity_table(self.similarity, encoding.features)
+        weight, z_held, omega_held = check_pins(self.pins, weight, S, N, n_candidates, encoding)
+        similarity = similarity_table(self.similarity, encoding)
         data = make_data(x, encoding.offset, candidates, weight, similarity, z_held, omega_held)
         q, q_free = check_q(self.q, self.subspace_prior, S, P)
         given = {name: getattr(self, name) for name in ("alpha", "lam", "c")}
@@ -324,9 +327,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         names = [name for name, value in {**given, "q": self.q}.items() if is_learned(value)]
         learn = Learn(tuple(names), q_free, auto)
         start = check_start(self.init, N, S, self.n_chains)
-        if (
-            not is_learned(self.alpha) and self.alpha == 0 and isinstance(start, tuple)
-        ):  # every case has one label, from the start to the end
+        if hyper.alpha == 0 and isinstance(start, tuple):  # every case has one label, from the start to the end
             start = tuple("cases" if kind == "cells" else kind for kind in start)
         rounds = doubling(int(self.max_iter)) if is_auto(self.n_iter) else one_round(self.n_iter, self.burn_in)
         kinds = start if isinstance(start, tuple) else ("labels",) * self.n_chains
@@ -359,7 +360,11 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             self.draws_ = keep(draws, posterior.relabel)
         elif hasattr(self, "draws_"):
             del self.draws_
-        if not self.diagnostics_.converged and not draws.interrupted:
+        if draws.interrupted:
+            return self
+        if auto and S < N and self.n_clusters_probabilities_.get(S, 0.0) >= FULL:
+            warnings.warn(f"All max_clusters={S} clusters are in use: raise max_clusters.", stacklevel=2)
+        if not self.diagnostics_.converged:
             warnings.warn(f"{self.diagnostics_.verdict} {self.diagnostics_.advice}", ConvergenceWarning, stacklevel=2)
         return self
 
@@ -400,7 +405,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             for name in LEARNED
             if name in pooled
         }
-        self.n_clusters_probabilities_ = None
+        self.n_clusters_probabilities_: Any = None
         if "clusters_in_use" in pooled:
             numbers, times = np.unique(pooled["clusters_in_use"], return_counts=True)
             self.n_clusters_probabilities_ = dict(
@@ -630,7 +635,10 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         sweeps = np.arange(self._kept.first, self._kept.end, self._thin if hasattr(self, "draws_") else 1)
         more, names = {}, [feature.name for feature in self._encoding.features]
         if hasattr(self, "draws_"):
-            more = {"prototype": self.draws_.p, "subspace": self.draws_.omega}
+            more = {
+                "prototype": self.draws_.p[..., : self.n_clusters_],
+                "subspace": self.draws_.omega[:, :, : self.n_clusters_],
+            }
         dims = {"prototype": ("cluster",), "subspace": ("cluster", "feature")}
         coords = {"cluster": np.arange(self._n_features_out), "feature": names}
         about = {"inference_library": "bayescase", "inference_library_version": __version__}
@@ -639,7 +647,11 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     # --- files --------------------------------------------------------------------------------------------------------
 
     def save(self, path: str | PathLike) -> None:
-        """Write the fitted model to one file: arrays and JSON, no pickle."""
+        """Write the fitted model to one file: arrays and JSON, no pickle.
+
+        The results and all that new cases need are kept. Of the parameters, `candidates`, `prototype_prior`, `similarity`,
+        `callback` and `checkpoint` are not: give them again before you fit again.
+        """
         check_is_fitted(self)
         header = {
             "params": {name: json_value(value) for name, value in self.get_params(deep=False).items() if name not in UNSAVED},
@@ -698,6 +710,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         tags.input_tags.allow_nan = True
         tags.input_tags.string = True
         tags.input_tags.categorical = True
+        # scikit-learn's sparse checks read this of everything that has predict_proba: more than two columns
+        tags.classifier_tags = ClassifierTags(multi_class=True)
         return tags
 
 
@@ -708,7 +722,7 @@ UNSAVED = (
     "callback",
     "checkpoint",
 )  # not needed after the fit, and not always JSON
-NOTHING_HELD = {"z_held": np.zeros(0, dtype=np.int64), "omega_held": np.zeros((0, 0), dtype=np.int8)}
+NOTHING_HELD: dict[str, Any] = {"z_held": np.zeros(0, dtype=np.int64), "omega_held": np.zeros((0, 0), dtype=np.int8)}
 
 
 def mean_hyper(hyper, learn, posterior, draws):

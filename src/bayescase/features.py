@@ -109,7 +109,7 @@ def check_bins(parameter, bins):
 
 
 def check_kind(parameter, kind):
-    if kind not in (*KINDS, "drop"):
+    if not isinstance(kind, str) or kind not in (*KINDS, "drop"):
         raise ValueError(f"{parameter} must be one of {', '.join(map(repr, KINDS))} or 'drop', not {kind!r}.")
     return kind
 

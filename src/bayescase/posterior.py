@@ -42,7 +42,8 @@ class Accumulator:
         self.chance[to] += weight * (chance - self.chance[to])
         self.p[self.n, to] = state.p
         self.log_joint[self.n] = log_joint
-        for t in np.flatnonzero(self.keep_tables == self.n):
+        turn = np.flatnonzero(self.keep_tables == self.n)
+        for t in (0,) if self.n < self.keep_tables[0] else turn:  # until its turn, the first is that of the latest draw
             self.tables[t][:, to] = value
             self.prior[t, to] = hyper.alpha * hyper.beta if hyper.alpha > 0.0 else hyper.beta
         if len(self.z):
@@ -52,8 +53,8 @@ class Accumulator:
         self.n += 1
 
     def new_case_tables(self):
-        """(tables, prior) for new cases. A run always reaches the first of them."""
-        reached = self.keep_tables < self.n
+        """(tables, prior) for new cases; at least one, also of a run that was stopped."""
+        reached = self.keep_tables < max(self.n, self.keep_tables[0] + 1)
         return self.tables[reached], self.prior[reached]
 
     NAMES = ("memberships", "values", "chance", "p", "log_joint", "tables", "prior", "z", "omega")

@@ -13,9 +13,10 @@ from .state import exact_match
 WAYS = "'match', ('within', ε), (a function of two values, ε), or a table with a row and a column per value"
 
 
-def similarity_table(similarity, features):
+def similarity_table(similarity, encoding):
     """(k_ptr, k_idx, k_val) for one way for all features, or a mapping from features to ways; the rest match exactly."""
-    ways = ways_of(similarity, features)
+    features = encoding.features
+    ways = ways_of(similarity, encoding)
     if all(isinstance(way, str) for way in ways):
         return exact_match(sum(len(feature.values) for feature in features))
     sizes, indices, values, first = [], [], [], 0
@@ -29,19 +30,20 @@ def similarity_table(similarity, features):
     return k_ptr.astype(np.int64), np.concatenate(indices).astype(np.int64), np.concatenate(values)
 
 
-def ways_of(similarity, features):
+def ways_of(similarity, encoding):
     """The way of each feature. ("within", ε) for all leaves out categories without an order: they match."""
+    features = encoding.features
     if not isinstance(similarity, Mapping):
         check_way(similarity, "similarity")
         if is_pair(similarity) and isinstance(similarity[0], str):
             return [similarity if feature.ordered else "match" for feature in features]
         return [similarity] * len(features)
-    at = {feature.name: j for j, feature in enumerate(features)}
-    ways = ["match"] * len(features)
+    ways, named = ["match"] * len(features), set()
     for key, way in similarity.items():
-        j = key if isinstance(key, int) and not isinstance(key, bool) and 0 <= key < len(features) else at.get(key)
-        if j is None:
-            raise ValueError(f"similarity names the feature {key!r}, which the data does not have.")
+        j = encoding.find(key, "similarity")
+        if j in named:
+            raise ValueError(f"similarity has the feature {key!r} twice, by name and by position.")
+        named.add(j)
         check_way(way, f"similarity of {key!r}")
         if is_pair(way) and isinstance(way[0], str) and not features[j].ordered:
             raise ValueError(
@@ -56,6 +58,10 @@ def is_pair(way):
     return isinstance(way, tuple) and len(way) == 2
 
 
+def is_table(way):
+    return np.ndim(np.asarray(way, dtype=object)) == 2
+
+
 def check_way(way, what):
     if isinstance(way, str) and way == "match":
         return
@@ -63,7 +69,7 @@ def check_way(way, what):
         if not isinstance(way[1], Real) or isinstance(way[1], bool) or not way[1] >= 0:
             raise ValueError(f"{what} has ε = {way[1]!r}; it must be a number of at least 0.")
         return
-    if isinstance(way, (str, tuple)) or callable(way) or np.ndim(way) != 2:
+    if isinstance(way, (str, tuple)) or callable(way) or not is_table(way):
         raise ValueError(f"{what} must be {WAYS}, not {way!r}.")
 
 

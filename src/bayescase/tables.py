@@ -42,6 +42,11 @@ class Table(NamedTuple):
             raise ValueError(f"{what} has no {listed('column', lost)}.")
         return self._replace(names=wanted.names, columns=[self.columns[at[name]] for name in wanted.names])
 
+    def take(self, rows):
+        """Some of the cases, in the order of `rows`."""
+        columns = [column.take(rows) if isinstance(column, SparseColumn) else column[rows] for column in self.columns]
+        return self._replace(columns=columns, n_cases=len(rows))
+
 
 class Wanted(NamedTuple):
     """The columns of the fit that are features, as later tables must bring them."""
@@ -64,6 +69,11 @@ class SparseColumn(NamedTuple):
         column[self.rows] = self.values
         return column
 
+    def take(self, rows):
+        column = self.dense()[rows]
+        stored = np.flatnonzero(column)
+        return SparseColumn(stored, column[stored], len(rows))
+
 
 class Column(NamedTuple):
     """One column as plain NumPy: numbers, or objects that are strings or booleans."""
@@ -83,6 +93,8 @@ class Column(NamedTuple):
 
 def read(X):
     """A Table from a data frame (pandas, polars, pyarrow, …), a mapping of columns, an array, or a sparse matrix."""
+    if isinstance(X, Table):
+        return X
     if scipy.sparse.issparse(X):
         return read_sparse(X)
     if isinstance(X, Mapping):
@@ -150,9 +162,13 @@ def as_array(values):
     """Lists and masked arrays as NumPy would not have them: words beside numbers and NaN stay apart, masked is missing."""
     if isinstance(values, np.ma.MaskedArray):
         return np.where(np.ma.getmaskarray(values), None, values.data.astype(object))
-    if isinstance(values, (list, tuple)) and np.asarray(values).dtype.kind in "US":
-        return np.array(values, dtype=object)
-    return values if hasattr(values, "shape") else np.asarray(values)
+    if hasattr(values, "shape"):
+        return values
+    try:
+        array = np.asarray(values)
+    except ValueError:  # NumPy speaks of inhomogeneous shapes
+        raise ValueError("The rows have different lengths; give every case a value or None for every feature.") from None
+    return np.array(values, dtype=object) if isinstance(values, (list, tuple)) and array.dtype.kind in "US" else array
 
 
 def check_table(table):
