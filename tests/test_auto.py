@@ -151,6 +151,14 @@ def test_too_few_clusters_allowed_is_said(planted):
     BayesianCaseModel("auto", **QUICK | {"max_clusters": 20}).fit(x)  # no warning, which would be an error
 
 
+def test_cases_too_wide_to_charge_for_are_said(sampler):
+    """600 fair coins have 416 nats, 900 have 624."""
+    wide = np.random.default_rng(0).integers(2, size=(60, 900))
+    with pytest.warns(UserWarning, match=r"Cases of 6\d\d nats each are too wide for n_clusters='auto'"):
+        make(KINDS["auto"], sampler, n_iter=2, max_clusters=60).fit(wide)
+    assert make(KINDS["auto"], sampler, n_iter=100).fit(wide[:, :600]).n_clusters_ == 1
+
+
 def test_fewer_cases_than_max_clusters(sampler):
     """There cannot be more clusters than cases, so that there is nothing to raise."""
     x = np.eye(4, dtype=int)[[0, 1, 2]]
