@@ -11,6 +11,7 @@ Only tables of counts enter, so this is cheap. Priors are diffuse:
     is full of such clusters of one. So a new cluster pays for the whole description of its prototype.
 """
 
+import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from .state import chunks
 
 LARGEST = 1e6  # of a hyperparameter: differences of log Γ lose their digits beyond
 PRIORS = {"alpha": (np.log(0.1), 2.0), "lam": (0.0, 1.5), "c": (np.log(10.0), 2.0)}  # mean and sd of the log
-SMALLEST_LOG_GAMMA = -600.0
+SMALLEST_LOG_GAMMA = -600.0  # γ and β are floats
 RESEATED = 64  # cases per sweep
 LEARNED = ("alpha", "lam", "c", "q")
 STEPS = 24  # at most, of widening a slice
@@ -45,7 +46,14 @@ def gamma_of(data):
     n_j = np.add.reduceat(counts[1:], data.offset[:-1])
     seen = counts[1:][counts[1:] > 0]
     total = (n_j * np.log(np.maximum(n_j, 1))).sum() - (seen * np.log(seen)).sum()
-    return float(np.exp(np.clip(np.log(len(data.candidates)) - total / len(data.x), SMALLEST_LOG_GAMMA, 0.0)))
+    log_gamma = np.log(len(data.candidates)) - total / len(data.x)
+    if log_gamma < SMALLEST_LOG_GAMMA:
+        warnings.warn(
+            f"Cases of {-log_gamma:.0f} nats each are too wide for n_clusters='auto', which can charge a cluster "
+            f"{-SMALLEST_LOG_GAMMA:.0f} at most: it may find clusters of one case; use select_n_clusters, or fewer features.",
+            stacklevel=3,
+        )
+    return float(np.exp(np.clip(log_gamma, SMALLEST_LOG_GAMMA, 0.0)))
 
 
 def initial(hyper, learn):
