@@ -88,7 +88,7 @@ BROKEN = {
     "case in its own counts": (
         CPU,
         CPU,
-        "update_z_collapsed",
+        "move_case",
         "z_weight(1.0, 0.0, g_sv[v, s], n_sv[v, s], g_sum[j, s], n_sj[j, s])",
         "z_weight(1.0, 0.0, g_sv[v, s], n_sv[v, s] + (s == a), g_sum[j, s], n_sj[j, s] + (s == a))",
     ),
@@ -96,9 +96,9 @@ BROKEN = {
     "held rows move, collapsed": (
         CPU,
         CPU,
-        "update_z_collapsed",
-        "len(data.z_held) > 0 and data.z_held[i] >= 0",
-        "len(data.z_held) > i and data.z_held[i] >= S",
+        "sweep_collapsed",
+        "update_z_collapsed(data, state.z",
+        "update_z_collapsed(data._replace(z_held=data.z_held[:0]), state.z",
     ),
     "held omega summed out": (CPU, CPU, "update_p_omega", "data, work.rises, state.n_sv, n_sj", NO_OMEGA),
     "reseat: case in its own counts": (
@@ -137,7 +137,7 @@ BROKEN = {
         "_log_normal(x, *PRIORS[name]) + x if",
     ),
     "slice at the old height": (HYPER, HYPER, "slice_log", "height(x) - rng.exponential()", "height(x) - 1.0"),
-    "slice that steps out one way": (HYPER, HYPER, "slice_log", "left = x - width * rng.random()", "left = x"),
+    "slice that steps out one way": (HYPER, HYPER, "slice_log", "below = rng.integers(STEPS)", "below = 0"),
     "Beta without its prior": (
         HYPER,
         HYPER,

@@ -228,6 +228,7 @@ def test_mutant_is_rejected(mutant, name):
         ("K transposed", "omega"),
         ("K without fractions", "p, omega summed out"),
         ("beta forgotten, rows", "row at alpha = 0"),
+        ("case in its own counts", "case"),
     ],
 )
 def test_broken_function_is_rejected(monkeypatch, mutant, name):

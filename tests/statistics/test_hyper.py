@@ -147,7 +147,7 @@ def test_mutant_is_rejected(monkeypatch, mutant, name):
 # --- level 2 -------------------------------------------------------------------------------------------------------------
 
 
-def check_slice(n=4000, thin=6):
+def check_slice(n=3000, thin=5):
     """A normal likelihood of the logarithm: the posterior is normal, cut off at the limits. Narrow, wide, flat, at a limit.
 
     The spread is also judged on all draws, thinned or not: an interval that is laid out wrongly shows there first.
