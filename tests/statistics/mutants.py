@@ -101,6 +101,13 @@ BROKEN = {
         "update_z_collapsed(data._replace(z_held=data.z_held[:0]), state.z",
     ),
     "held omega summed out": (CPU, CPU, "update_p_omega", "data, work.rises, state.n_sv, n_sj", NO_OMEGA),
+    "held omega summed out of a table": (
+        TABLES,
+        TABLES,
+        "update_evidence",
+        "summed = blocked and not (some_held and data.omega_held[s, j] >= 0)",
+        "summed = blocked",
+    ),
     "reseat: case in its own counts": (
         CPU,
         CPU,

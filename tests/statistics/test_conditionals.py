@@ -229,6 +229,7 @@ def test_mutant_is_rejected(mutant, name):
         ("K without fractions", "p, omega summed out"),
         ("beta forgotten, rows", "row at alpha = 0"),
         ("case in its own counts", "case"),
+        ("held omega summed out of a table", "p, omega summed out"),
     ],
 )
 def test_broken_function_is_rejected(monkeypatch, mutant, name):

@@ -43,7 +43,7 @@ def problem(learned=(), beta=False, alpha=0.8, pinned=False, kernel="table"):
         weight = np.column_stack([weight, weight[::-1], [0.0, 0.0, 1.0, 0.0]])
         held["z_held"] = np.array([-1, 2, 0, -1, -1, 2])
         held["omega_held"] = np.array([[1, 1, 0, -1], [-1, 0, 0, 1], [-1, 1, 1, -1]])
-        hyper = hyper._replace(beta=np.array([0.2, 0.5, 0.3]), q=np.array([hyper.q[0], hyper.q[0][::-1], hyper.q[0]]))
+        hyper = hyper._replace(beta=np.array([0.5, 0.3, 0.2]), q=np.array([hyper.q[0], hyper.q[0][::-1], hyper.q[0]]))
     x = np.zeros((N, P), dtype=int)
     data = make_data(x, offset, candidates, weight, similarity_of(rng, offset, kernel), **held)
     return Problem(data, hyper, hyper_.Learn(tuple(learned), np.ones((S, P), dtype=bool), beta), gaps)
@@ -70,7 +70,7 @@ def quantities(data, hyper, z, p, omega, pinned):
     n_i = np.maximum(n_is.sum(axis=1), 1)
     proto = data.candidates[p]
     matches = sum(n_sv[u, s] for s in range(S) for u in proto[s] if u >= 0)
-    matches_on = sum(n_sv[u, s] for s in range(S) for j, u in enumerate(proto[s]) if u >= 0 and omega[s, j])
+    copied = ((model.g_table(data, hyper._replace(lam=1.0, c=1.0), p, omega) - 1.0) * n_sv).sum(axis=0)  # Σ ω K(p, x)
     size = n_is.sum(axis=0)
     purity, squares = (n_is.max(axis=1) / n_i).mean(), float((n_sv**2).sum())
     even = float((hyper.beta**2).sum())
@@ -82,7 +82,7 @@ def quantities(data, hyper, z, p, omega, pinned):
         "size squared": (size**2).sum(),
         "omega": omega.sum(),
         "matches": matches,
-        "matches on": matches_on,
+        "copied": copied.sum(),
         "n_sv squared": squares,
         "size omega": size @ omega.sum(axis=1),
         "size p": size @ (p == 1),
@@ -91,7 +91,7 @@ def quantities(data, hyper, z, p, omega, pinned):
         "lam": lam,
         "lam squares": lam * squares,
         "c": c,
-        "c matches": c * matches_on,
+        "c copied": c * copied.sum(),
         "q": hyper.q[0, 0],
         "q omega": hyper.q[0, 0] * omega.sum(),
         "beta": even,
@@ -104,8 +104,7 @@ def quantities(data, hyper, z, p, omega, pinned):
         found |= {f"p {s}": p[s] == 1 for s in range(S)} | {
             f"matches {s}": n_sv[proto[s][proto[s] >= 0], s].sum() for s in range(S)
         }
-        on = data.omega_held == 1
-        found |= {f"held matches {s}": sum(n_sv[u, s] for u in proto[s][on[s]] if u >= 0) for s in range(S)}
+        found |= {f"copied {s}": copied[s] for s in range(S)} | {f"copied p {s}": copied[s] * p[s] for s in range(S)}
         found |= {f"square {s}": (n_sv[:, s] ** 2).sum() for s in range(S)}
     return found
 
@@ -168,7 +167,7 @@ def verdict(name, sampler):
     chain = chain_draws(problem(**PROBLEMS[name]), sampler, n)
     p_values = {}
     for quantity, values in prior.items():
-        if np.ptp(values) > 0:
+        if values.std() > 1e-9:
             p_values[quantity] = same_mean(values, chain[quantity])
             p_values[quantity + " squared"] = same_mean(values**2, chain[quantity] ** 2)
     means = {quantity: (float(prior[quantity].mean()), float(chain[quantity].mean())) for quantity in prior}
@@ -189,7 +188,7 @@ def test_joint_distribution(name, sampler):
 @pytest.mark.parametrize(
     ("name", "sampler", "mutant"),
     [
-        ("pinned, one label", "rows", "held omega summed out"),
+        ("pinned, one label", "rows", "beta forgotten, rows"),
         ("all", "rows", "slice without the prior"),
         ("all", "collapsed", "reseat with several tables"),
         *(
@@ -197,7 +196,6 @@ def test_joint_distribution(name, sampler):
             for case in [
                 ("pinned", "rows", "held rows move, rows"),
                 ("pinned", "collapsed", "held rows move, collapsed"),
-                ("pinned, one label", "rows", "beta forgotten, rows"),
                 ("pinned", "rows", "K transposed"),
                 ("alpha", "rows", "alpha without n_i"),
                 ("lam", "rows", "lam and c without totals"),
@@ -207,9 +205,7 @@ def test_joint_distribution(name, sampler):
                 ("number of clusters", "rows", "tables from l = 1"),
                 ("number of clusters", "rows", "reseat with several tables"),
                 ("number of clusters", "collapsed", "gamma not divided"),
-                ("number of clusters, one label", "rows", "reseat: case at its own table"),
                 ("number of clusters, one label", "collapsed", "reseat without gamma"),
-                ("all, one label", "rows", "reseat: case in its own counts"),
                 ("all, one label", "collapsed", "beta without gamma"),
             ]
         ),
