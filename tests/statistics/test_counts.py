@@ -78,7 +78,10 @@ def test_what_is_held_stays_and_counts(sampler, alpha):
     check_held(sampler, alpha)
 
 
-@pytest.mark.parametrize(("sampler", "mutant"), [("rows", "held rows move, rows"), ("collapsed", "held rows move, collapsed")])
+@pytest.mark.parametrize(
+    ("sampler", "mutant"),
+    [("rows", "held rows move, rows"), pytest.param("collapsed", "held rows move, collapsed", marks=pytest.mark.slow)],
+)
 def test_mutant_is_rejected(monkeypatch, sampler, mutant):
     break_function(monkeypatch, mutant)
     with pytest.raises(AssertionError):

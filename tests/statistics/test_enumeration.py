@@ -149,8 +149,17 @@ def test_mutant_is_rejected(exact, sampler, mutant):
     assert smallest(result)[0] < REJECT_BELOW / 100, result
 
 
-@pytest.mark.parametrize("name", VARIANTS)
-@pytest.mark.parametrize("sampler", ["rows", "collapsed"])
+LONG = {("collapsed", "number of clusters"), ("rows", "number of clusters, one label")}  # each number once a day
+
+
+@pytest.mark.parametrize(
+    ("sampler", "name"),
+    [
+        pytest.param(sampler, name, marks=pytest.mark.slow if (sampler, name) in LONG else ())
+        for sampler in ("rows", "collapsed")
+        for name in VARIANTS
+    ],
+)
 def test_variant(variants, sampler, name):
     data, hyper, answer = variants[name]
     result = p_values(data, hyper, answer, run(kernels(), data, hyper, sampler, VARIANT_DRAWS))
@@ -165,7 +174,7 @@ def test_variant(variants, sampler, name):
         ("pinned", "rows", "held omega summed out"),
         ("pinned, one label", "rows", "beta forgotten, rows"),
         ("pinned, one label", "collapsed", "beta forgotten, collapsed"),
-        ("number of clusters", "rows", "beta without gamma"),
+        pytest.param("number of clusters", "rows", "beta without gamma", marks=pytest.mark.slow),
         ("number of clusters, one label", "collapsed", "gamma not divided"),
     ],
 )

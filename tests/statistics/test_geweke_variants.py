@@ -189,11 +189,11 @@ def test_joint_distribution(name, sampler):
     ("name", "sampler", "mutant"),
     [
         ("pinned, one label", "rows", "beta forgotten, rows"),
-        ("all", "rows", "slice without the prior"),
         ("all", "collapsed", "reseat with several tables"),
         *(
             pytest.param(*case, marks=pytest.mark.slow)
             for case in [
+                ("all", "rows", "slice without the prior"),
                 ("pinned", "rows", "held rows move, rows"),
                 ("pinned", "collapsed", "held rows move, collapsed"),
                 ("pinned", "rows", "K transposed"),
