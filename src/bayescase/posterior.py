@@ -131,8 +131,8 @@ def summarise(chains, prune=False):
     """
     relabel, overlap = compare(chains)
     pooled = np.flatnonzero(overlap >= AGREE)
-    total = sum(chains[c].memberships[:, relabel[c]] for c in pooled)
-    order = order_by_size(total.sum(axis=0, dtype=float), chains[0].kinds)
+    total = sum(chains[c].memberships[:, relabel[c]].astype(float) for c in pooled)
+    order = order_by_size(total.sum(axis=0), chains[0].kinds)
     S = len(order)
     if prune:
         main = np.bincount(total[:, order].argmax(axis=1), minlength=S) > 0
@@ -147,7 +147,7 @@ def summarise(chains, prune=False):
     memberships = average(lambda chain: chain.memberships)
     new = [(tables[:, :, order], prior[:, order]) for chain, order in used for tables, prior in [chain.new_case_tables()]]
     return Posterior(
-        memberships=memberships / memberships.sum(axis=1, keepdims=True),
+        memberships=memberships / memberships.sum(axis=1, keepdims=True) if prune else memberships,
         values=average(lambda chain: chain.values),
         chance=average(lambda chain: chain.chance.T).T,
         p=np.stack([chain.p[: chain.n, order] for chain, order in used]),

@@ -2,6 +2,7 @@
 
 import atexit
 import importlib
+import importlib.util
 import shutil
 import sys
 import tempfile
@@ -10,6 +11,7 @@ from pathlib import Path
 import bayescase
 
 RNG, CPU, ROWS, TABLES, MODEL = "kernels/rng.py", "kernels/cpu.py", "kernels/rows.py", "kernels/tables.py", "model.py"
+HYPER = "hyper.py"
 
 EARLY_PHI = """    update_p_omega(data, hyper, state, work, key, blocked=True)
     a = hyper.alpha * hyper.beta
@@ -73,6 +75,126 @@ MUTANTS = {
 }
 ROWS_ONLY = {"phi before p and omega"}  # the collapsed sampler has no φ
 
+NO_OMEGA = "data._replace(omega_held=data.omega_held[:0]), work.rises, state.n_sv, n_sj"
+SUM1 = "np.repeat(np.arange(data.offset[-1]), np.diff(data.k_ptr)), weights=k - lam"
+
+# One function of one file: name: (file, where it is called from, the function, what stands there, what is put there).
+# `break_function` puts it in the place of the right one for the length of a test.
+BROKEN = {
+    "K transposed": (TABLES, CPU, "make_rises", SUM1, "data.k_idx, weights=k - lam"),
+    "K without fractions": (TABLES, CPU, "make_rises", "1.0, data.k_val)", "1.0, np.ceil(data.k_val))"),
+    "beta forgotten, rows": (TABLES, TABLES, "row_rises", "np.log(hyper.beta)[None]", "np.zeros((1, len(hyper.beta)))"),
+    "beta forgotten, collapsed": (CPU, CPU, "update_z_collapsed", "np.log(hyper.beta)", "np.zeros(S)"),
+    "case in its own counts": (
+        CPU,
+        CPU,
+        "move_case",
+        "z_weight(1.0, 0.0, g_sv[v, s], n_sv[v, s], g_sum[j, s], n_sj[j, s])",
+        "z_weight(1.0, 0.0, g_sv[v, s], n_sv[v, s] + (s == a), g_sum[j, s], n_sj[j, s] + (s == a))",
+    ),
+    "held rows move, rows": (CPU, CPU, "sweep_rows", "state.z, data.z_held, work.gaps", "state.z, data.z_held[:0], work.gaps"),
+    "held rows move, collapsed": (
+        CPU,
+        CPU,
+        "sweep_collapsed",
+        "update_z_collapsed(data, state.z",
+        "update_z_collapsed(data._replace(z_held=data.z_held[:0]), state.z",
+    ),
+    "held omega summed out": (CPU, CPU, "update_p_omega", "data, work.rises, state.n_sv, n_sj", NO_OMEGA),
+    "held omega summed out of a table": (
+        TABLES,
+        TABLES,
+        "update_evidence",
+        "summed = blocked and not (some_held and data.omega_held[s, j] >= 0)",
+        "summed = blocked",
+    ),
+    "reseat: case in its own counts": (
+        CPU,
+        CPU,
+        "reseat",
+        "z_weight(1.0, 0.0, g_sv[v, s], n_sv[v, s], g_sum[j, s], n_sj[j, s])",
+        "z_weight(1.0, 0.0, g_sv[v, s], n_sv[v, s] + (s == a), g_sum[j, s], n_sj[j, s] + (s == a))",
+    ),
+    "reseat: case at its own table": (
+        CPU,
+        CPU,
+        "reseat",
+        "np.log(hyper.gamma / S + m), 1.0",
+        "np.log(hyper.gamma / S + m + (np.arange(S) == a)), 1.0",
+    ),
+    "reseat without gamma": (CPU, CPU, "reseat", "np.log(hyper.gamma / S + m), 1.0", "np.log(1e-9 + m), 1.0"),
+    "reseat: counts of rows not kept": (CPU, CPU, "reseat", "state.n_rows[b, size] += 1", "state.n_rows[a, size] += 1"),
+    "reseat with several tables": (HYPER, HYPER, "reseat_some", "chosen = (n > 0) & (own == 1)", "chosen = n > 0"),
+    "reseat held rows": (HYPER, HYPER, "main_label", "if len(data.z_held):", "if False:"),
+    "tables from l = 1": (HYPER, HYPER, "count_tables", "np.arange(width - 1)", "np.arange(1, width)"),
+    "beta without gamma": (HYPER, HYPER, "update", "dirichlet(hyper.gamma / len(m) + m, rng)", "dirichlet(1e-3 + m, rng)"),
+    "gamma not divided": (
+        HYPER,
+        HYPER,
+        "update",
+        "dirichlet(hyper.gamma / len(m) + m, rng)",
+        "dirichlet(hyper.gamma + m, rng)",
+    ),
+    "slice without the prior": (HYPER, HYPER, "slice_log", " + _log_normal(x, *PRIORS[name]) if", " if"),
+    "slice with another Jacobian": (
+        HYPER,
+        HYPER,
+        "slice_log",
+        "_log_normal(x, *PRIORS[name]) if",
+        "_log_normal(x, *PRIORS[name]) + x if",
+    ),
+    "slice at the old height": (HYPER, HYPER, "slice_log", "height(x) - rng.exponential()", "height(x) - 1.0"),
+    "slice that steps out one way": (HYPER, HYPER, "slice_log", "below = rng.integers(STEPS)", "below = 0"),
+    "Beta without its prior": (
+        HYPER,
+        HYPER,
+        "update",
+        "rng.beta(1 + on, 1 + free - on)",
+        "rng.beta(0.1 + on, 0.1 + free - on)",
+    ),
+    "alpha without n_i": (HYPER, HYPER, "log_z", " - (n_i * _rise(alpha, n)).sum()", ""),
+    "alpha without beta": (HYPER, HYPER, "log_z", "(alpha * beta)[:, None]", "np.full((len(beta), 1), alpha)"),
+    "lam and c without totals": (HYPER, HYPER, "Counts", "- _rise(lam * (self.sizes + c * self.k_sum), self.n_sj).sum()", ""),
+    "c without K": (HYPER, HYPER, "Counts", "lam * (1.0 + c * self.k)", "lam * (1.0 + c * (self.k > 0))"),
+}
+
+
+def break_function(monkeypatch, name):
+    """Put a function of BROKEN in the place of the right one, until the test ends."""
+    file, used_in, function, old, new = BROKEN[name]
+    broken = getattr(broken_module(name, file, old, new), function)
+    module = importlib.import_module("bayescase." + used_in.removesuffix(".py").replace("/", "."))
+    monkeypatch.setattr(module, function, broken)
+    if function.startswith("sweep_"):
+        monkeypatch.setitem(module.sweeps, function.removeprefix("sweep_"), broken)
+
+
+def broken_module(name, file, old, new):
+    """One file of the package with a change in it; all that it imports is the package's own."""
+    parent, _, stem = ("bayescase/" + file.removesuffix(".py")).replace("/", ".").rpartition(".")
+    module = f"{parent}.broken_{stem}_" + "".join(ch if ch.isalnum() else "_" for ch in name)
+    if module not in sys.modules:
+        folder = Path(tempfile.mkdtemp(prefix="bayescase-mutant-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        text = (Path(bayescase.__file__).parent / file).read_text(encoding="utf-8")
+        assert text.count(old) == 1, f"{file} has changed: the mutant {name!r} finds {old!r} {text.count(old)} times"
+        path = folder / f"broken_{stem}.py"
+        path.write_text(text.replace(old, new), encoding="utf-8")
+        spec = importlib.util.spec_from_file_location(module, path)
+        assert spec is not None
+        assert spec.loader is not None
+        sys.modules[module] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[module])
+        if file == TABLES:
+            share_tuples(sys.modules[module])
+    return sys.modules[module]
+
+
+def share_tuples(tables):
+    """numba takes tuples of equal names for one type, then finds they are not."""
+    for shared in ("Rises", "Tables", "Scratch"):
+        setattr(tables, shared, getattr(kernels(part="tables"), shared))
+
 
 def kernels(name=None, part="cpu"):
     """The module `kernels.<part>` of the package, or of a mutant of it."""
@@ -95,6 +217,5 @@ def kernels(name=None, part="cpu"):
             importlib.import_module(f"{package}.kernels.cpu")
         finally:
             sys.path.remove(str(folder))
-        for shared in ("Rises", "Tables", "Scratch"):  # numba takes tuples of equal names for one type, then finds they are not
-            setattr(tables, shared, getattr(kernels(part="tables"), shared))
+        share_tuples(tables)
     return importlib.import_module(f"{package}.kernels.{part}")

@@ -19,7 +19,7 @@ from .judge import REJECT_BELOW, pearson
 def chain(x, offset, S, sampler, *, x_type=np.int64, z_type=None, n_blocks=1, threads=0, sweeps=6, alpha=0.3):
     data = make_data(x.astype(x_type), offset)
     hyper = make_hyper(S, x.shape[1], alpha, 0.7, 8.0, 0.5)
-    z = init(data, S, "cases", np.random.default_rng(0))
+    z = init(data, hyper, "cases", np.random.default_rng(0))
     state = new_state(data, z if z_type is None else z.astype(z_type), S)
     with ThreadPoolExecutor(max(threads, 1)) as pool:
         work = cpu.Work(data, hyper, state.z.dtype, pool if threads else None, n_blocks)

@@ -43,7 +43,7 @@ def ranks(cpu, sampler, n_data):
         drawn = model.simulate(base, hyper, rng, N)
         data = base._replace(x=drawn.x)
         truth = np.array(quantities(data, hyper, drawn.z, drawn.p, drawn.omega), dtype=float)
-        state = new_state(data, init(data, S, ("seeded", "cells")[d % 2], rng), S)
+        state = new_state(data, init(data, hyper, ("seeded", "cells")[d % 2], rng), S)
         work = work or cpu.Work(data, hyper, state.z.dtype)
         cpu.update_p_omega(data, hyper, state, work, stream(d), True)
         draws = np.empty((RANKS, len(NAMES)))

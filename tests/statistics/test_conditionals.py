@@ -7,23 +7,31 @@ from scipy.special import expit, gammaln, logsumexp
 from bayescase import model
 from bayescase.state import new_state
 
-from .mutants import kernels
+from .mutants import break_function, kernels
 from .problems import random_problem
 
 CLOSE = {"rtol": 1e-10, "atol": 1e-12}
 
 
 def state_of(rng, data, hyper):
+    """Any state that is possible: what is held is where it is held; at α = 0 a case has one label."""
     (N, P), S = data.x.shape, len(hyper.beta)
     z = rng.integers(S, size=(N, P))
-    p = rng.integers(len(data.candidates), size=S)
-    return z, p, rng.random((S, P)) < 0.5
+    if hyper.alpha == 0.0:
+        z[:] = z[:, :1]
+    p = np.array([rng.choice(np.flatnonzero(np.isfinite(log_weight))) for log_weight in data.log_weight.T])
+    omega = rng.random((S, P)) < 0.5
+    if len(data.z_held):
+        z = np.where(data.z_held[:, None] >= 0, data.z_held[:, None], z)
+        omega = np.where(data.omega_held >= 0, data.omega_held > 0, omega)
+    return z, p, omega
 
 
-def problems():
+def problems(alpha=None):
     for seed in range(6):
         rng = np.random.default_rng(seed)
-        data, hyper = random_problem(rng, S=2 + seed % 3, kernel=seed % 2 == 1)
+        kernel, held = (None, "within", "table")[seed % 3], seed >= 3
+        data, hyper = random_problem(rng, S=2 + seed % 3, kernel=kernel, alpha=alpha, held=held)
         yield rng, data, hyper
 
 
@@ -75,6 +83,8 @@ def check_omega(mutant):
         evidence = evidence_of(mutant, data, hyper, z, omega, True).tables.evidence
         for s in range(len(p)):
             for j in range(data.x.shape[1]):
+                if len(data.omega_held) and data.omega_held[s, j] >= 0:
+                    continue
                 truth = np.empty(2)
                 for on in (0, 1):
                     omega[s, j] = on
@@ -85,7 +95,7 @@ def check_omega(mutant):
 
 
 def check_p(mutant, blocked):
-    """4.3: p_s given ω, or with ω_s summed out; the float32 table the kernel adds up must agree with it, too."""
+    """4.3: p_s given ω, or with ω_s summed out as far as it is not held; the kernel's float32 table must agree, too."""
     tables = kernels(mutant, "tables")
     for rng, data, hyper in problems():
         P, S, M = data.x.shape[1], len(hyper.beta), len(data.candidates)
@@ -94,12 +104,13 @@ def check_p(mutant, blocked):
         evidence, lanes = work.tables.evidence, tables.lanes_for(S)
         patterns = np.array(np.meshgrid(*[[False, True]] * P, indexing="ij")).reshape(P, -1).T
         for s in range(S):
-            truth, ours, table = np.empty(M), np.zeros(M), np.zeros(M)
+            held = data.omega_held[s] if len(data.omega_held) else np.full(P, -1)
+            truth, ours, table, here = np.empty(M), np.zeros(M), np.zeros(M), p[s]
             for m in range(M):
                 p[s] = m
                 if blocked:
                     values = []
-                    for omega[s] in patterns:
+                    for omega[s] in patterns[((held < 0) | (patterns == held)).all(axis=1)]:
                         values.append(model.log_joint(data, hyper, z, p, omega))
                     truth[m] = logsumexp(values)
                 else:
@@ -107,10 +118,11 @@ def check_p(mutant, blocked):
                 for j in range(P):
                     u = data.candidates[m, j]
                     e = evidence[u, s] if u >= 0 else 0.0
-                    ours[m] += tables.log_copy(hyper.q[s, j], e) if blocked else omega[s, j] * e
+                    ours[m] += tables.log_copy(hyper.q[s, j], e) if blocked and held[j] < 0 else omega[s, j] * e
                     table[m] += work.tables.copies[(u + 1) * lanes + s] + (work.tables.copies_max[j, s] if u >= 0 else 0.0)
                 ours[m] += data.log_weight[m, s]
                 table[m] += data.log_weight[m, s]
+            p[s] = here
             np.testing.assert_allclose(normalised(ours), normalised(truth), **CLOSE)
             np.testing.assert_allclose(normalised(table), normalised(truth), rtol=1e-5, atol=1e-7)
 
@@ -143,12 +155,50 @@ def check_rows(mutant):
             np.testing.assert_allclose(normalised(w), normalised(truth), **CLOSE)
 
 
+def check_case(mutant):
+    """4.5, α = 0: a case as a whole, φ integrated out. The weights that it is drawn by are left in w."""
+    cpu = kernels(mutant)
+    for rng, data, hyper in problems(alpha=0.0):
+        z, p, omega = state_of(rng, data, hyper)
+        S = len(p)
+        g_sv = model.g_table(data, hyper, p, omega)
+        starts = data.offset[:-1]
+        for i in range(len(z)):
+            seen = np.flatnonzero(data.x[i] >= 0)
+            truth = np.array(
+                [model.log_joint(data, hyper, np.where(np.arange(len(z))[:, None] == i, s, z), p, omega) for s in range(S)]
+            )
+            n_sv, n_is = model.count(data, z, S)
+            n_sj, w, n, info = np.add.reduceat(n_sv, starts), np.zeros(S), n_is[i].astype(float), np.zeros(3, dtype=int)
+            g_sum = np.add.reduceat(g_sv, starts)
+            cpu.move_case(data.x, z, i, n_sv, n_sj, g_sv, g_sum, np.log(hyper.beta), 1.0, rng.random(), w, n, info)
+            if len(seen):
+                np.testing.assert_allclose(w / w.sum(), normalised(truth), **CLOSE)
+                again = model.count(data, z, S)
+                assert np.array_equal(n_sv, again[0])
+                assert np.array_equal(n, again[1][i])
+
+
+def check_row_at_zero(mutant):
+    """4.5, α = 0, given φ: the relabel move's weight of a whole row."""
+    tables = kernels(mutant, "tables")
+    for _, data, hyper in problems(alpha=0.0):
+        P, S = data.x.shape[1], len(hyper.beta)
+        rise, constant = tables.row_rises(hyper, np.full(4, P), P)
+        assert constant == 0.0
+        for n in range(P + 1):
+            truth = [model.log_prior_z(hyper, n * np.eye(S, dtype=int)[[s]]) for s in range(S)]
+            np.testing.assert_allclose(rise[n], truth, **CLOSE)
+
+
 CHECKS = {
     "z": check_z,
     "omega": check_omega,
     "p given omega": lambda mutant: check_p(mutant, False),
     "p, omega summed out": lambda mutant: check_p(mutant, True),
     "rows": check_rows,
+    "case": check_case,
+    "row at alpha = 0": check_row_at_zero,
 }
 
 
@@ -169,6 +219,23 @@ def test_conditional(name):
 def test_mutant_is_rejected(mutant, name):
     with pytest.raises(AssertionError, match="Not equal to tolerance"):
         CHECKS[name](mutant)
+
+
+@pytest.mark.parametrize(
+    ("mutant", "name"),
+    [
+        ("K transposed", "p given omega"),
+        ("K transposed", "omega"),
+        ("K without fractions", "p, omega summed out"),
+        ("beta forgotten, rows", "row at alpha = 0"),
+        ("case in its own counts", "case"),
+        ("held omega summed out of a table", "p, omega summed out"),
+    ],
+)
+def test_broken_function_is_rejected(monkeypatch, mutant, name):
+    break_function(monkeypatch, mutant)
+    with pytest.raises(AssertionError, match="Not equal to tolerance"):
+        CHECKS[name](None)
 
 
 def test_leaf_at_extremes():

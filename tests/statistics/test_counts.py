@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 
+from bayescase import hyper as hyper_
 from bayescase import model
 from bayescase.kernels import cpu
 from bayescase.kernels.rng import stream
 from bayescase.starts import init
 from bayescase.state import check, make_data, make_hyper, new_state
 
+from .mutants import break_function
 from .problems import random_problem
 
 
@@ -23,7 +25,7 @@ def test_counts_are_those_of_z(sampler, alpha, start):
         x[rng.random(x.shape) < 0.2] = -1
         data = make_data(x, offset)
         hyper = make_hyper(S, P, alpha, 0.5, 5.0, 0.5)
-        state = new_state(data, init(data, S, start, rng), S)
+        state = new_state(data, init(data, hyper, start, rng), S)
         work = cpu.Work(data, hyper, state.z.dtype)
         moved = 0
         for t in range(6):
@@ -39,9 +41,95 @@ def test_counts_are_those_of_z(sampler, alpha, start):
         assert S == 1 or moved, "nothing was tested: no label ever moved"
 
 
+def held_problem(alpha, seed=0):
+    """Everything at once: a K that is not symmetric, held cases, held ω, held prototypes, priors per cluster, gaps."""
+    return random_problem(np.random.default_rng(seed), S=4, N=40, P=9, M=12, kernel="table", alpha=alpha, held=True)
+
+
+def check_held(sampler, alpha):
+    data, hyper = held_problem(alpha)
+    S, seen = len(hyper.beta), data.x >= 0
+    state = new_state(data, init(data, hyper, "cases", np.random.default_rng(0)), S)
+    work = cpu.Work(data, hyper, state.z.dtype)
+    cpu.update_p_omega(data, hyper, state, work, stream(99), blocked=True)
+    moved = {"z": False, "p": False, "omega": False}
+    cases, cells = data.z_held >= 0, data.omega_held >= 0
+    for t in range(30):
+        before = state.z.copy(), state.p.copy(), state.omega.copy()
+        log_joint, info = cpu.sweeps[sampler](data, hyper, state, work, stream(t))
+        check(data, state)
+        assert log_joint == pytest.approx(model.log_joint(data, hyper, state.z, state.p, state.omega), abs=1e-8)
+        assert (state.z[cases] == data.z_held[cases, None])[seen[cases]].all(), "a held case moved"
+        assert (state.omega[cells] == data.omega_held[cells]).all(), "a held ω moved"
+        assert state.p[0] == 2, "a held prototype moved"
+        assert np.isin(work.chance[cells], [0, 1]).all()
+        n_is = model.count(data, state.z, S)[1]
+        assert alpha > 0 or ((n_is > 0).sum(axis=1) <= 1).all(), "at α = 0 a case has one label"
+        main = n_is[n_is.any(axis=1)]
+        if alpha == 0:  # else two labels may tie
+            assert info[3] == len(np.unique(main.argmax(axis=1)))
+        for name, old, new in zip(moved, before, (state.z, state.p, state.omega), strict=True):
+            moved[name] |= bool((old != new).any())
+    assert all(moved.values()), f"nothing was tested: {moved}"
+
+
+@pytest.mark.parametrize("sampler", ["rows", "collapsed"])
+@pytest.mark.parametrize("alpha", [0.0, 0.5])
+def test_what_is_held_stays_and_counts(sampler, alpha):
+    check_held(sampler, alpha)
+
+
+@pytest.mark.parametrize(
+    ("sampler", "mutant"),
+    [("rows", "held rows move, rows"), pytest.param("collapsed", "held rows move, collapsed", marks=pytest.mark.slow)],
+)
+def test_mutant_is_rejected(monkeypatch, sampler, mutant):
+    break_function(monkeypatch, mutant)
+    with pytest.raises(AssertionError):
+        check_held(sampler, 0.5)
+
+
+def check_reseat(alpha, held):
+    """Reseating keeps n_sv, n_rows and the tables m; held cases and cases with several labels stay."""
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        data, hyper = random_problem(rng, S=4, N=90, P=5, kernel="within", alpha=alpha, held=held)
+        S = len(hyper.beta)
+        state = new_state(data, init(data, hyper, "cases", rng), S)
+        work = cpu.Work(data, hyper, state.z.dtype)
+        cpu.sweeps["rows"](data, hyper, state, work, stream(seed))
+        before = state.z.copy()
+        m = hyper_.reseat_some(data, hyper, state, rng)
+        check(data, state)
+        n_is = model.count(data, state.z, S)[1]
+        assert ((n_is > 0).sum(axis=0) <= m).all()
+        assert (m <= n_is.sum(axis=0)).all()
+        if alpha == 0:
+            assert np.array_equal(m, (n_is > 0).sum(axis=0))
+        rows = ((before != state.z) & (data.x >= 0)).any(axis=1)
+        assert 0 < rows.sum() <= hyper_.RESEATED
+        assert ((n_is[rows] > 0).sum(axis=1) == 1).all()
+        assert (model.count(data, before, S)[1][rows].max(axis=1) == n_is[rows].max(axis=1)).all()
+        if held:
+            assert (data.z_held[rows] < 0).all(), "a held case moved"
+
+
+@pytest.mark.parametrize("held", [False, True])
+@pytest.mark.parametrize("alpha", [0.0, 0.5])
+def test_reseat_keeps_the_counts(alpha, held):
+    check_reseat(alpha, held)
+
+
+@pytest.mark.parametrize("mutant", ["reseat: counts of rows not kept", "reseat held rows"])
+def test_reseat_mutant_is_rejected(monkeypatch, mutant):
+    break_function(monkeypatch, mutant)
+    with pytest.raises(AssertionError):
+        check_reseat(0.0, True)
+
+
 def test_check_notices_a_wrong_count():
-    data, _ = random_problem(np.random.default_rng(0))
-    state = new_state(data, init(data, 3, "cells", np.random.default_rng(0)), 3)
+    data, hyper = random_problem(np.random.default_rng(0))
+    state = new_state(data, init(data, hyper, "cells", np.random.default_rng(0)), len(hyper.beta))
     check(data, state)
     state.n_sv[0, 0] += 1
     with pytest.raises(AssertionError, match="recount"):

@@ -1,19 +1,37 @@
-"""Level 3: a long run against the enumerated posterior of a tiny problem, both samplers."""
+"""Level 3: a long run against the enumerated posterior of a tiny problem, both samplers.
+
+The plain problem judges the mutants of the samplers; the variants are all that has been added to the model since.
+"""
 
 import numpy as np
 import pytest
 
+from bayescase import hyper as hyper_
 from bayescase import model
 from bayescase.kernels.rng import stream
 from bayescase.starts import init
-from bayescase.state import new_state
+from bayescase.state import count_observed, new_state
 
 from .judge import REJECT_BELOW, pearson, smallest
-from .mutants import MUTANTS, ROWS_ONLY, kernels
-from .problems import enumerate_posterior, tiny
+from .mutants import MUTANTS, ROWS_ONLY, break_function, kernels
+from .problems import enumerate_posterior, log_prior_of_rows, tiny, tiny_pinned
 
 THIN = 8
 MUTANT_DRAWS = 12_000
+VARIANT_DRAWS = 2_500
+
+
+def uneven(problem):
+    data, hyper = problem
+    return data, hyper._replace(beta=np.array([0.6, 0.1, 0.3]))
+
+
+VARIANTS = {  # the pinned ones also have a K that is not symmetric
+    "pinned": lambda: uneven(tiny_pinned()),
+    "pinned, one label": lambda: uneven(tiny_pinned(alpha=0.0)),
+    "number of clusters": lambda: tiny(gamma=1.5),
+    "number of clusters, one label": lambda: tiny_pinned(alpha=0.0, gamma=1.5),
+}
 
 
 @pytest.fixture(scope="module")
@@ -22,14 +40,24 @@ def exact():
     return data, hyper, enumerate_posterior(data, hyper)
 
 
+@pytest.fixture(scope="module")
+def variants():
+    return {name: (*make(), enumerate_posterior(*make())) for name, make in VARIANTS.items()}
+
+
 def run(cpu, data, hyper, sampler, n_draws, seed=5):
     S = len(hyper.beta)
-    state = new_state(data, init(data, S, "cells", np.random.default_rng(seed)), S)
+    rng = np.random.default_rng(seed)
+    state = new_state(data, init(data, hyper, "cells" if hyper.alpha > 0 else "cases", rng), S)
+    learn = hyper_.Learn(beta=hyper.gamma > 0)
+    n_i = np.bincount(count_observed(data.x), minlength=data.x.shape[1] + 1)
     work = cpu.Work(data, hyper, state.z.dtype)
     z = np.empty((n_draws, *data.x.shape), dtype=int)
     p = np.empty((n_draws, S), dtype=int)
     omega = np.empty((n_draws, S, data.x.shape[1]), dtype=int)
     for t in range(-50, n_draws * THIN):
+        if learn:
+            hyper = hyper_.update(data, hyper, learn, state, n_i, rng)
         cpu.sweeps[sampler](data, hyper, state, work, stream(seed, t + 50))
         if t >= 0 and t % THIN == THIN - 1:
             k = t // THIN
@@ -38,46 +66,72 @@ def run(cpu, data, hyper, sampler, n_draws, seed=5):
 
 
 def p_values(data, hyper, exact, draws):
-    """Two tables: all states of z; and prototype, subspace and size of the cluster that owns the first cell."""
+    """All states of z; prototype, subspace and size of the cluster that owns the first cell; p and ω label by label."""
     z, p, omega = draws
     n, S, M, W = len(z), len(hyper.beta), len(data.candidates), len(exact.subspaces)
     observed = data.x >= 0
     power = S ** np.arange(observed.sum())
     code = {int(state[observed] @ power): k for k, state in enumerate(exact.z)}
     seen = np.bincount([code[int(state[observed] @ power)] for state in z], minlength=len(exact.z))
-    result = {"z": pearson(seen, n * exact.prob)}
+    result = {"z": frequencies(seen, n * exact.prob)}
 
     sizes = observed.sum() + 1
     expected = np.zeros((sizes, M, W))
     for state, prob, cluster in zip(exact.z, exact.prob, exact.cluster, strict=True):
         s = state[0, 0]
         expected[(state[observed] == s).sum()] += prob * cluster[s]
-    found = np.zeros_like(expected)
+    found, of_label = np.zeros_like(expected), np.zeros((S, M, W))
     for state, proto, sub in zip(z, p, omega, strict=True):
+        w = [int(np.flatnonzero((exact.subspaces == on).all(axis=1))[0]) for on in sub]
         s = state[0, 0]
-        w = int(np.flatnonzero((exact.subspaces == sub[s]).all(axis=1))[0])
-        found[(state[observed] == s).sum(), proto[s], w] += 1
-    possible = expected.ravel() > 0
-    assert found.ravel()[~possible].sum() == 0
-    result["p, omega, size"] = pearson(found.ravel()[possible], n * expected.ravel()[possible])
-    return result
+        found[(state[observed] == s).sum(), proto[s], w[s]] += 1
+        of_label[np.arange(S), proto, w] += 1
+    result["p, omega, size"] = frequencies(found, n * expected)
+    marginal = np.einsum("k,ksmw->smw", exact.prob, exact.cluster)
+    return result | {f"p, omega of {s}": frequencies(of_label[s], n * marginal[s]) for s in range(S)}
 
 
-def test_enumeration_agrees_with_log_joint(exact):
+def frequencies(seen, expected):
+    seen, expected = seen.ravel(), expected.ravel()
+    possible = expected > 0
+    return 0.0 if seen[~possible].any() else pearson(seen[possible], expected[possible])
+
+
+@pytest.mark.parametrize("name", ["plain", *(name for name in VARIANTS if "number" not in name)])
+def test_enumeration_agrees_with_log_joint(exact, variants, name):
     """The exact answer is made without the package's evidence code; here it is tied to `log_joint`."""
-    data, hyper, answer = exact
+    data, hyper, answer = exact if name == "plain" else variants[name]
     rng = np.random.default_rng(0)
     S = len(hyper.beta)
     ours, theirs = [], []
-    for _ in range(40):
+    possible = np.flatnonzero(answer.prob)
+    while len(ours) < 40:
         k, p, w = (
-            rng.integers(len(answer.z)),
+            rng.choice(possible),
             rng.integers(len(data.candidates), size=S),
             rng.integers(len(answer.subspaces), size=S),
         )
-        ours.append(model.log_joint(data, hyper, answer.z[k], p, answer.subspaces[w]))
-        theirs.append(np.log(answer.prob[k]) + np.log(answer.cluster[k, np.arange(S), p, w]).sum())
+        each = answer.cluster[k, np.arange(S), p, w]
+        if each.all():
+            ours.append(model.log_joint(data, hyper, answer.z[k], p, answer.subspaces[w]))
+            theirs.append(np.log(answer.prob[k]) + np.log(each).sum())
     np.testing.assert_allclose(np.diff(ours), np.diff(theirs), atol=1e-9)
+
+
+def test_enumeration_without_beta(variants):
+    """β integrated out by sums over tables agrees with an average over β."""
+    data, hyper, answer = variants["number of clusters"]
+    rng = np.random.default_rng(0)
+    total, n = np.zeros(len(answer.z)), 400
+    flat = hyper._replace(gamma=0.0)
+    n_is = np.array([model.count(data, z, 3)[1] for z in answer.z])
+    evidence = np.exp(np.array([np.log(answer.prob[k]) - log_prior_of_rows(hyper, n_is[k]) for k in range(len(n_is))]))
+    for _ in range(n):
+        beta = rng.dirichlet(np.full(3, hyper.gamma / 3))
+        total += [np.exp(log_prior_of_rows(flat._replace(beta=beta), rows)) for rows in n_is]
+    estimate = total * evidence / (total * evidence).sum()
+    assert np.abs(estimate - answer.prob).max() < 0.1 * answer.prob.max()
+    assert np.corrcoef(estimate, answer.prob)[0, 1] > 0.99
 
 
 @pytest.mark.parametrize("sampler", ["rows", "collapsed"])
@@ -93,4 +147,40 @@ def test_long_run(exact, sampler):
 def test_mutant_is_rejected(exact, sampler, mutant):
     data, hyper, answer = exact
     result = p_values(data, hyper, answer, run(kernels(mutant), data, hyper, sampler, MUTANT_DRAWS))
+    assert smallest(result)[0] < REJECT_BELOW / 100, result
+
+
+LONG = {("collapsed", "number of clusters"), ("rows", "number of clusters, one label")}  # each number once a day
+
+
+@pytest.mark.parametrize(
+    ("sampler", "name"),
+    [
+        pytest.param(sampler, name, marks=pytest.mark.slow if (sampler, name) in LONG else ())
+        for sampler in ("rows", "collapsed")
+        for name in VARIANTS
+    ],
+)
+def test_variant(variants, sampler, name):
+    data, hyper, answer = variants[name]
+    result = p_values(data, hyper, answer, run(kernels(), data, hyper, sampler, VARIANT_DRAWS))
+    assert smallest(result)[0] > REJECT_BELOW, result
+
+
+@pytest.mark.parametrize(
+    ("name", "sampler", "mutant"),
+    [
+        ("pinned", "rows", "K transposed"),
+        ("pinned", "collapsed", "K without fractions"),
+        ("pinned", "rows", "held omega summed out"),
+        ("pinned, one label", "rows", "beta forgotten, rows"),
+        ("pinned, one label", "collapsed", "beta forgotten, collapsed"),
+        pytest.param("number of clusters", "rows", "beta without gamma", marks=pytest.mark.slow),
+        ("number of clusters, one label", "collapsed", "gamma not divided"),
+    ],
+)
+def test_variant_mutant_is_rejected(variants, monkeypatch, name, sampler, mutant):
+    data, hyper, answer = variants[name]
+    break_function(monkeypatch, mutant)
+    result = p_values(data, hyper, answer, run(kernels(), data, hyper, sampler, VARIANT_DRAWS))
     assert smallest(result)[0] < REJECT_BELOW / 100, result
