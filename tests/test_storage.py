@@ -4,6 +4,7 @@ import io
 import json
 import os
 import pickle
+import re
 import stat
 import zipfile
 
@@ -59,7 +60,7 @@ def umask():
         {"random_state": np.random.RandomState(0)},
         {"callback": print, "checkpoint": "run"},
     ],
-    ids=str,
+    ids=lambda value: re.sub(r" at 0x\w+", "", str(value)),
 )
 def test_models_with_all_kinds_of_parameters(params, same, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -39,7 +39,7 @@ from .hyper import LEARNED, Learn, gamma_of
 from .posterior import AGREE, Candidate, summarise, top_candidates
 from .sampling import Plan, Report, doubling, one_round, run, seed_of
 from .similarity import similarity_table
-from .state import Data, Hyper, make_data, make_hyper
+from .state import Data, Hyper, chunks, make_data, make_hyper
 from .tables import is_missing, read
 
 SINGLE_LABEL = 100  # sweeps at the start of a seeded chain that move whole cases only
@@ -90,7 +90,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     c : float or "learn", default=50.0
         How strongly cases copy the prototype on the features of the subspace. 0 gives latent Dirichlet allocation with one
         distribution per feature.
-    q : float, array of shape (n_features,) or "learn", default=0.5
+    q : float, array of shape (n_features,) or "learn", default=0.8
         Prior probability that a feature belongs to a subspace. What is to be learned has a diffuse prior and is in
         `hyperparameters_` with its interval.
     similarity : "match", ("within", ε), (function, ε), table or mapping, default="match"
@@ -101,7 +101,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         What is certain: {"prototypes": {cluster: row of the catalogue}, "subspaces": {cluster: {feature: True or False}},
         "cases": {row: cluster}}, each as far as needed. Clusters that are pinned keep their numbers.
     prototype_prior : array of shape (n_candidates,) or (n_clusters, n_candidates), default=None
-        Prior weight of each candidate, for all clusters or for each; all equal if None.
+        Prior weight of each candidate, for all clusters or for each. If None, candidates without gaps are equal, and one with
+        gaps has the weight 1 − q for each: what it lacks cannot be a key feature.
     subspace_prior : array of shape (n_clusters, n_features), default=None
         Prior probability that the feature belongs to the subspace of the cluster, in place of `q`; NaN where `q` holds.
     sampler : {"rows", "collapsed"}, default="rows"
@@ -219,7 +220,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         alpha: Any = 0.01,
         lam: Any = 1.0,
         c: Any = 50.0,
-        q: Any = 0.5,
+        q: Any = 0.8,
         similarity: Any = "match",
         pins: Mapping | None = None,
         prototype_prior: Any = None,
@@ -315,11 +316,12 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         warn_empty_rows(x)
         candidates = None if catalogue is None else encoding.encode(catalogue)[0]
         n_candidates = N if candidates is None else len(candidates)
+        q, q_free = check_q(self.q, self.subspace_prior, S, P)
         weight = check_prototype_prior(self.prototype_prior, n_candidates, S, auto)
+        weight = weigh_gaps(x if candidates is None else candidates, q) if weight is None else weight
         weight, z_held, omega_held = check_pins(self.pins, weight, S, N, n_candidates, encoding)
         similarity = similarity_table(self.similarity, encoding)
         data = make_data(x, encoding.offset, candidates, weight, similarity, z_held, omega_held)
-        q, q_free = check_q(self.q, self.subspace_prior, S, P)
         given = {name: getattr(self, name) for name in ("alpha", "lam", "c")}
         hyper = make_hyper(S, P, **{name: 1.0 if is_learned(value) else value for name, value in given.items()}, q=q)
         if auto:
@@ -723,6 +725,16 @@ UNSAVED = (
     "checkpoint",
 )  # not needed after the fit, and not always JSON
 NOTHING_HELD: dict[str, Any] = {"z_held": np.zeros(0, dtype=np.int64), "omega_held": np.zeros((0, 0), dtype=np.int8)}
+
+
+def weigh_gaps(candidates, q):
+    """Π_j (1 − q_j) over the features that a candidate lacks, as (M, 1), or None if none has gaps.
+
+    Without it a gap would be an advantage: a value that the cluster does not share costs 1 − q, a missing one nothing.
+    """
+    cost = np.log1p(-q.mean(axis=0))
+    log_weight = np.concatenate([(candidates[rows] < 0) @ cost for rows in chunks(*candidates.shape)])
+    return np.exp(log_weight - log_weight.max())[:, None] if log_weight.any() else None
 
 
 def mean_hyper(hyper, learn, posterior, draws):

@@ -170,8 +170,8 @@ def top_candidates(p, catalogue, log_weight, values, most):
     """For each cluster its prototype, and after it the `most` probable ones. Cases with equal values are one candidate.
 
     The prototype is the most typical case, by the value probabilities, of those at least half as probable as the most
-    probable one: where a cluster agrees on a few features only, many cases are as good in these, even some that are no
-    members. A candidate of weight zero is never chosen, so it is no tie either.
+    probable one, each of the equals by itself: where a cluster agrees on a few features only, many cases are as good in
+    these, even some that are no members. A candidate of weight zero is never chosen, so it is no tie either.
     """
     from .kernels.newcases import row_hashes
 
@@ -188,7 +188,8 @@ def top_candidates(p, catalogue, log_weight, values, most):
             ties = ties[np.argsort(-prior[ties], kind="stable")]
             found.append(Candidate(int(ties[0]), float(count / total), tuple(int(row) for row in ties)))
         found.sort(key=lambda c: (-c.probability, c.row))
-        near = [c for c in found if 2 * c.probability >= found[0].probability]
+        each = [c.probability / len(c.ties) for c in found]
+        near = [c for c, chance in zip(found, each, strict=True) if 2 * chance >= max(each)]
         cells = catalogue[[c.row for c in near]]
         typical = log_values[cells.astype(np.intp) + 1, s].sum(axis=1) / np.maximum((cells >= 0).sum(axis=1), 1)
         first = near[int(np.argmax(typical))]
