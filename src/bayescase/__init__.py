@@ -10,12 +10,15 @@ Reading order, each file using only those before it:
     state        the arrays of a run, and the starts of a chain
     kernels      the equations compiled: random numbers, vector lanes, the two samplers, new cases
     storage      one file format for models and checkpoints
+    files        CSV, JSON lines, ARFF, NPZ, Parquet, Feather → tables
     posterior    draws → averages, labels aligned
     diagnostics  R-hat, effective draws and a verdict; ArviZ
     sampling     the only loop: chains × sweeps
     estimator    BayesianCaseModel, the scikit-learn coat
     classifier   BayesianCaseClassifier: labels from memberships, explained by prototypes
     selection    select_n_clusters: the held-out curve
+    speed        how fast the sampler runs on this machine
+    terminal     tables for a terminal
     cli          the command line
 """
 

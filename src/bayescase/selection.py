@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 
 from .checks import is_int
 from .estimator import BayesianCaseModel
-from .tables import Table, read
+from .tables import read
 
 # The default model runs shorter than a fit for its own sake, with as many chains, since a better start helps more than a longer
 # run: on 12 simulated tables (120 cases, 10 features, 3 or 5 planted clusters) 100 sweeps of 4 chains recommend the planted
@@ -114,8 +114,8 @@ def select_n_clusters(
 
     def held_out(task):
         S, k = task
-        fitted = clone(model).set_params(n_clusters=S, random_state=int(seeds[k])).fit(take(table, folds[k][0]))
-        return fitted.score_samples(take(table, folds[k][1]))
+        fitted = clone(model).set_params(n_clusters=S, random_state=int(seeds[k])).fit(table.take(folds[k][0]))
+        return fitted.score_samples(table.take(folds[k][1]))
 
     tasks = [(S, k) for S in numbers for k in range(cv)]
     # Always in threads of the pool: there, unlike in the main thread, Ctrl-C ends the comparison and not just one of its fits.
@@ -123,12 +123,6 @@ def select_n_clusters(
         warnings.simplefilter("ignore", UserWarning)  # a fold lacks rare values; every fit would say so
         scores = dict(zip(tasks, pool.map(held_out, tasks), strict=True))
     return compare({S: [scores[S, k] for k in range(cv)] for S in numbers})
-
-
-def take(table: Table, rows: np.ndarray) -> Any:
-    """Some rows of a table, as something that `fit` takes."""
-    columns = [column[rows] for column in table.columns]
-    return np.column_stack(columns) if table.names is None else dict(zip(table.names, columns, strict=True))
 
 
 def compare(scores: dict[int, list[np.ndarray]]) -> ClusterSelection:

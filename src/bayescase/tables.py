@@ -30,6 +30,12 @@ class Table(NamedTuple):
     def name(self, j):
         return self.names[j] if self.names else f"x{j}"
 
+    def take(self, rows):
+        """Some of the cases."""
+        return self._replace(
+            columns=[c.take(rows) if isinstance(c, SparseColumn) else c[rows] for c in self.columns], n_cases=len(rows)
+        )
+
     def select(self, wanted, what):
         """The columns that a Wanted asks for: by name if both sides have names, else by position."""
         if not (self.names and wanted.named):
@@ -59,6 +65,11 @@ class SparseColumn(NamedTuple):
     values: np.ndarray  # nonzero
     n_cases: int
 
+    def take(self, rows):
+        column = self.dense()[rows]
+        found = np.flatnonzero(column)
+        return SparseColumn(found, column[found], len(rows))
+
     def dense(self):
         column = np.zeros(self.n_cases, dtype=self.values.dtype)
         column[self.rows] = self.values
@@ -83,6 +94,8 @@ class Column(NamedTuple):
 
 def read(X):
     """A Table from a data frame (pandas, polars, pyarrow, …), a mapping of columns, an array, or a sparse matrix."""
+    if isinstance(X, Table):
+        return X
     if scipy.sparse.issparse(X):
         return read_sparse(X)
     if isinstance(X, Mapping):
