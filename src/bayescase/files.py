@@ -256,16 +256,17 @@ def read_json(text, name, known):
         if not isinstance(entry, dict):
             raise ValueError(f'{where}: a case must be an object such as {{"colour": "red"}}, not {json.dumps(entry)[:40]}.')
     cases = [entry for _, entry in found]
-    table: dict[str, Any] = {}
+    names: list[str] = []
+    columns: list[Any] = []
     for key in dict.fromkeys(key for case in cases for key in case):
         column = [case.get(key) for case in cases]
+        new = {key: np.fromiter(column, dtype=object, count=len(column))}
         if any(isinstance(value, list) for value in column):
             new = items_of(column, key, name, [word for word in known if word.startswith(f"{key}: ")])
-        else:
-            new = {key: np.fromiter(column, dtype=object, count=len(column))}
-        check_names([*table, *new], name)
-        table |= new
-    return check_table(Table(list(table), list(table.values()), len(cases)))
+        names += new
+        columns += new.values()
+    check_names(names, name)
+    return check_table(Table(names, columns, len(cases)))
 
 
 def parse_json(text, where):
@@ -280,12 +281,10 @@ def items_of(column, key, name, known):
     for i, items in enumerate(column):
         if items is not None and not isinstance(items, list):
             raise ValueError(f"{name}, case {i}: {key!r} is a list in other cases, but {json.dumps(items)[:40]} here.")
-        for item in dict.fromkeys(items or ()):
-            if isinstance(item, (list, dict)):
-                raise ValueError(
-                    f"{name}, case {i}: {key!r} is a list of lists or objects; only words and numbers can be items."
-                )
-            rows.setdefault(f"{key}: {item}", []).append(i)
+        if any(isinstance(item, (list, dict)) for item in items or ()):
+            raise ValueError(f"{name}, case {i}: {key!r} is a list of lists or objects; only words and numbers can be items.")
+        for word in dict.fromkeys(f"{key}: {item}" for item in items or ()):
+            rows.setdefault(word, []).append(i)
     at = {word: np.array(found, dtype=np.int64) for word, found in sorted(rows.items())}
     return {word: SparseColumn(found, np.ones(len(found), dtype=np.int8), len(column)) for word, found in at.items()}
 
@@ -294,8 +293,8 @@ def items_of(column, key, name, known):
 
 WORD = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 ATTRIBUTE = re.compile(rf"@attribute\s+({WORD}|[^\s{{]+)\s*(.+)", re.I | re.S)
-CELL = re.compile(rf"\s*({WORD}|[^,\t]*)\s*(?:[,\t]|$)")
-ENTRY = re.compile(rf"\s*([0-9]+)\s+({WORD}|[^,]*)\s*(?:,|$)")
+CELL = re.compile(rf"\s*+({WORD}|(?!['\"])[^,\t]*)\s*(?:[,\t]|$)")
+ENTRY = re.compile(rf"\s*+([0-9]+)\s++({WORD}|(?!['\"])[^,]*)\s*(?:,|$)")
 
 
 def read_arff(text, name):
