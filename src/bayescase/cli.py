@@ -30,6 +30,7 @@ OPTIONS = (
     (r"feature_types=\{'(.+?)': 'drop'\}", lambda m: f"--drop {shlex.quote(m[1])}"),
     (r"feature_types=\{'(.+?)': '(\w+)'\}", lambda m: f"--type {shlex.quote(f'{m[1]}={m[2]}')}"),
     (r"top_values=\{'(.+?)': (\d+)\}", lambda m: f"--top {shlex.quote(f'{m[1]}={m[2]}')}"),
+    (r"feature_types drops every column", "--drop leaves no column"),
     (r"\bleave it out with feature_types\b", "leave it out with --drop"),
     (r"or insist with 'number'", "or insist with --type and 'number'"),
     (r"has no value at all; drop it", "has no value at all; leave it out with --drop"),
@@ -46,7 +47,7 @@ OPTIONS = (
     (r"\bn_chains\b", "--chains"),
     (r"\bfeature_types\b", "--type"),
     (r"\btop_values\b", "--top"),
-    (r"\b(alpha|lam|c|q|bins|sampler|checkpoint)(?==| must| has| can)", r"--\1"),
+    (r"\b(alpha|lam|c|q|bins|sampler|checkpoint)(?==|\[| must| has| can)", r"--\1"),
 )
 
 
@@ -221,13 +222,45 @@ READING = options(
     click.option("--array", metavar="NAME", help="Which table of an NPZ file, if it has several."),
 )
 MODELLING = options(
-    click.option("--alpha", type=NumberOr("learn"), default=0.01, show_default=True, help="How much cases mix clusters."),
-    click.option("--lam", type=NumberOr("learn"), default=1.0, show_default=True, help="Pseudo-count of every value."),
-    click.option("--c", type=NumberOr("learn"), default=50.0, show_default=True, help="How strongly cases copy prototypes."),
     click.option(
-        "--q", type=NumberOr("learn"), default=0.8, show_default=True, help="Prior probability that a feature matters."
+        "--alpha",
+        type=NumberOr("learn"),
+        metavar="NUMBER|learn",
+        default=0.01,
+        show_default=True,
+        help="How much cases mix clusters.",
     ),
-    click.option("--sampler", type=click.Choice(["rows", "collapsed"]), default="rows", show_default=True),
+    click.option(
+        "--lam",
+        type=NumberOr("learn"),
+        metavar="NUMBER|learn",
+        default=1.0,
+        show_default=True,
+        help="Pseudo-count of every value.",
+    ),
+    click.option(
+        "--c",
+        type=NumberOr("learn"),
+        metavar="NUMBER|learn",
+        default=50.0,
+        show_default=True,
+        help="How strongly cases copy prototypes.",
+    ),
+    click.option(
+        "--q",
+        type=NumberOr("learn"),
+        metavar="NUMBER|learn",
+        default=0.8,
+        show_default=True,
+        help="Prior probability that a feature matters.",
+    ),
+    click.option(
+        "--sampler",
+        type=click.Choice(["rows", "collapsed"]),
+        default="rows",
+        show_default=True,
+        help="Fast, or the paper's; the same posterior.",
+    ),
     click.option("--missing", multiple=True, metavar="MARK", help="A value such as ? that means missing; repeatable."),
     click.option("--drop", multiple=True, metavar="COLUMN", help="Leave a column out; repeatable."),
     click.option(
@@ -337,14 +370,18 @@ def demo(seed, jobs):
 
 @main.command()
 @click.argument("data")
-@click.option("-k", "--clusters", type=NumberOr("auto", int), default=8, show_default=True, help="Number of clusters.")
+@click.option(
+    "-k", "--clusters", type=NumberOr("auto", int), metavar="N|auto", default=8, show_default=True, help="Number of clusters."
+)
 @click.option("-o", "--output", metavar="FILE", help="Save the model here.")
 @click.option("--label", metavar="COLUMN", help="A known grouping: not a feature, compared with the clusters afterwards.")
 @ID
 @MODELLING
-@click.option("--iterations", type=NumberOr("auto", int), default=1000, show_default=True, help="Sweeps of each chain.")
 @click.option(
-    "--max-iterations", "max_iter", default=8000, type=click.IntRange(1), show_default=True, help="The most of `auto`."
+    "--iterations", type=NumberOr("auto", int), metavar="N|auto", default=1000, show_default=True, help="Sweeps of each chain."
+)
+@click.option(
+    "--max-iterations", "max_iter", default=8000, type=click.IntRange(1), show_default=True, help="The most sweeps of `auto`."
 )
 @click.option("--chains", default=4, type=click.IntRange(1), show_default=True, help="Independent chains.")
 @click.option("--keep-draws", is_flag=True, help="Keep every draw in the model, as `plot history` needs.")
@@ -565,7 +602,8 @@ def info(model, as_json):
     named = "with names" if model.case_names_ else "without names"
     sizes = f"{len(model.labels_)} cases {named}, {model.n_features_in_} features, {model.n_clusters_} clusters"
     click.echo(f"{path}: {sizes}, {os.path.getsize(path) / 1e6:.1f} MB")
-    click.echo(f"{len(model.log_joint_)} chains of {model.n_iter_} sweeps")
+    chains = len(model.log_joint_)
+    click.echo(f"{chains} chain{'s' * (chains > 1)} of {model.n_iter_} sweeps")
     click.echo("Parameters: " + ", ".join(f"{name}={value!r}" for name, value in params.items()))
     for name, value in model.hyperparameters_.items():
         click.echo(f"Learned {name}: {value.mean:.4g} ({value.low:.4g} to {value.high:.4g})")
@@ -583,7 +621,9 @@ def info(model, as_json):
 @click.option("--label", metavar="COLUMN", help="A column that is not a feature.")
 @ID
 @MODELLING
-@click.option("--iterations", type=NumberOr("auto", int), default=100, show_default=True, help="Sweeps of each chain.")
+@click.option(
+    "--iterations", type=NumberOr("auto", int), metavar="N|auto", default=100, show_default=True, help="Sweeps of each chain."
+)
 @click.option("--chains", default=4, type=click.IntRange(1), show_default=True, help="Independent chains of each fit.")
 @SEED
 @JOBS
