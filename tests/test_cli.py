@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from scipy.sparse import csr_array
 
 import bayescase
 from bayescase import BayesianCaseModel, sampling
@@ -220,6 +221,39 @@ def test_all_settings_reach_the_model(folder, tmp_path):
     assert "f3" not in model.feature_types_
     assert not any("v1" in values for values in model.feature_values_)
     assert (tmp_path / "run").exists()
+
+
+def test_a_setting_for_all_columns(table, tmp_path):
+    data = table("id,a,b\n" + "".join(f"n{i},{i % 7},{i % 5}\n" for i in range(40)))
+    call("fit", data, "-k", 2, "--id", "id", "--type", "category", "--top", 3, *SHORT, "-o", tmp_path / "m")
+    model = BayesianCaseModel.load(tmp_path / "m")
+    assert model.feature_types_ == {"a": "category", "b": "category"}
+    assert [len(values) for values in model.feature_values_] == [4, 4]
+
+
+def test_sparse_and_arrow_files(tmp_path):
+    """Every command that reads cases takes tables that are not NumPy's."""
+    pa = pytest.importorskip("pyarrow", reason="pip install 'bayescase[files]'")
+    from pyarrow import parquet
+
+    words = np.random.default_rng(0).integers(2, size=(20, 4)) * (np.arange(20) % 2 + 1)[:, None]
+    parts = {name: getattr(csr_array(words), name) for name in ("data", "indices", "indptr", "shape")}
+    np.savez(tmp_path / "a.npz", **parts, vocabulary=np.array(["w", "x", "y", "z"]), who=np.arange(20))
+    parquet.write_table(
+        pa.table({"who": [f"n{i}" for i in range(20)]} | dict(zip("wxyz", words.T, strict=True))), tmp_path / "a.parquet"
+    )
+    for name in ("a.npz", "a.parquet"):
+        data, model = tmp_path / name, tmp_path / f"{name}.bcm"
+        call("fit", data, "-k", 2, "--id", "who", *SHORT, "-o", model)
+        assert list(BayesianCaseModel.load(model).feature_types_) == list("wxyz")
+        assert call("predict", model, data, "--id", "who").stdout.count("\n") == 21
+        assert "cluster" in call("explain", model, "--case", data, "--row", 5).stdout
+        assert (
+            "clusters: "
+            in call(
+                "select", data, "--drop" if name == "a.parquet" else "--label", "who", "--from", 2, "--to", 2, *SHORT
+            ).stdout
+        )
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,8 @@ OPTIONS = (
     (r"say that the file has no header row", "use --no-header if the file has no header row"),
     (r"say which array to read", "choose one with --array"),
     (r"\bmissing_values\b", "--missing"),
+    (r"\bkeep_draws(=True)?\b", "--keep-draws"),
+    (r"\bimage_shape\b", "--image"),
     (r"\bmax_count\b", "--max-count"),
     (r"\bn_clusters=(?=\d)", "-k "),
     (r"\bn_clusters\b", "-k"),
@@ -264,16 +266,20 @@ MODELLING = options(
     click.option("--missing", multiple=True, metavar="MARK", help="A value such as ? that means missing; repeatable."),
     click.option("--drop", multiple=True, metavar="COLUMN", help="Leave a column out; repeatable."),
     click.option(
-        "--type", "types", multiple=True, metavar="COLUMN=KIND", help=f"How to read a column: {', '.join(KINDS)}; repeatable."
+        "--type",
+        "types",
+        multiple=True,
+        metavar="[COLUMN=]KIND",
+        help=f"How to read a column, or all: {', '.join(KINDS)}; repeatable.",
     ),
     click.option(
-        "--top", multiple=True, metavar="COLUMN=K", help="Keep the K most frequent values, the rest is 'other'; repeatable."
+        "--top", multiple=True, metavar="[COLUMN=]K", help="Keep the K most frequent values, the rest is 'other'; repeatable."
     ),
     click.option(
         "--bins",
         multiple=True,
         metavar="[COLUMN=]BINS",
-        help="Cut numbers into 5 (at quantiles), uniform:5, or at edges 18,65; repeatable with COLUMN=.",
+        help="Cut numbers, of a column or all, into 5 (at quantiles), uniform:5, or at edges 18,65; repeatable.",
     ),
     click.option(
         "--max-count", default=1, type=click.IntRange(1), show_default=True, help="Largest count told apart in sparse data."
@@ -298,12 +304,8 @@ def column_settings(data, aside, missing, drop, types, top, bins):
     kinds = by_column("--type", types, one_kind)
     settings = {"top_values": by_column("--top", top, one_top), "bins": by_column("--bins", bins, one_bins) or 5}
     dropped = [("--drop", column) for column in drop] + [(option, column) for option, column in aside if column is not None]
-    if isinstance(kinds, str):
-        if dropped:
-            raise click.BadParameter(
-                "a kind for all columns cannot go with columns left out; name the columns.", param_hint="--type"
-            )
-        return settings | {"feature_types": kinds, "missing_values": marks(missing)}
+    if isinstance(kinds, str):  # for all columns, but those left out
+        kinds = dict.fromkeys(map(data.table.name, range(len(data.table.columns))), kinds)
     kinds = dict(kinds or {})
     for option, given in (("--type", kinds), ("--top", settings["top_values"]), ("--bins", settings["bins"])):
         for column in given if isinstance(given, dict) else ():
