@@ -551,6 +551,9 @@ def test_ctrl_c_while_reading(folder, tmp_path, monkeypatch):
         ("with feature_types={'a': 'category'}", "with --type a=category"),
         ("two\nlines", "two lines"),
         ("bins['a'] must be", "--bins['a'] must be"),
+        ("Column 'n_iter' has no value", "Column 'n_iter' has no value"),
+        ("Column 'c' has no value", "Column 'c' has no value"),
+        ("plot_history needs keep_draws=True", "plot_history needs --keep-draws"),
         ("a sparse matrix can be bad", "a sparse matrix can be bad"),
     ],
 )

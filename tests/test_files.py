@@ -99,6 +99,11 @@ def test_no_header(write):
     assert columns(data) == {"x0": [1, 2], "x1": ["a", "b"]}
 
 
+def test_a_case_in_place_of_the_header_is_noted(write):
+    with pytest.warns(UserWarning, match=r"first row of data.csv looks like a case"):
+        read_file(write("1,a,x\n2,b,x\n1,a,y\n"))
+
+
 def test_unnamed_columns_get_a_name(write):
     assert list(columns(read_file(write(",a\n0,1\n1,2\n")))) == ["column 1", "a"]
 

@@ -35,22 +35,25 @@ OPTIONS = (
     (r"or insist with 'number'", "or insist with --type and 'number'"),
     (r"has no value at all; drop it", "has no value at all; leave it out with --drop"),
     (r"name it in missing_values|add it to missing_values", "say so with --missing"),
-    (r"say that the file has no header row", "use --no-header if the file has no header row"),
+    (r"or say that the file has no header row", "or use --no-header if the file has no header row"),
+    (r"say that the file has no header row", "use --no-header"),
     (r"say which array to read", "choose one with --array"),
-    (r"\bmissing_values\b", "--missing"),
-    (r"\bkeep_draws(=True)?\b", "--keep-draws"),
-    (r"\bimage_shape\b", "--image"),
-    (r"\bmax_count\b", "--max-count"),
     (r"\bn_clusters=(?=\d)", "-k "),
-    (r"\bn_clusters\b", "-k"),
     (r"\bn_samples=", "only "),
-    (r"\bn_iter\b", "--iterations"),
-    (r"\bmax_iter\b", "--max-iterations"),
-    (r"\bn_chains\b", "--chains"),
-    (r"\bfeature_types\b", "--type"),
-    (r"\btop_values\b", "--top"),
-    (r"\b(alpha|lam|c|q|bins|sampler|checkpoint)(?==|\[| must| has| can)", r"--\1"),
+    (r"\bkeep_draws=True\b", "--keep-draws"),
+    (r"(?<![\w'])(alpha|lam|c|q|bins|sampler|checkpoint)(?==|\[| must| has| can)", r"--\1"),
 )
+WORDS = {
+    "missing_values": "--missing",
+    "image_shape": "--image",
+    "max_count": "--max-count",
+    "n_clusters": "-k",
+    "n_iter": "--iterations",
+    "max_iter": "--max-iterations",
+    "n_chains": "--chains",
+    "feature_types": "--type",
+    "top_values": "--top",
+}
 
 
 def in_options(message):
@@ -58,7 +61,7 @@ def in_options(message):
     message = " ".join(str(message).split())
     for pattern, option in OPTIONS:
         message = re.sub(pattern, option, message)
-    return message
+    return re.sub(r"(?<![\w'])[a-z_]+(?![\w'])", lambda m: WORDS.get(m[0], m[0]), message)  # what is quoted stays
 
 
 # --- how every command behaves ------------------------------------------------------------------------------------------

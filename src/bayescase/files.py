@@ -157,6 +157,7 @@ def read_csv(text, name, delimiter, header, missing):
     if names is not None and not names[-1] and len(names) > 1 and not any(columns[-1]):  # every line ends with a delimiter
         names, columns = names[:-1], columns[:-1]
     if names is not None:
+        check_header(names, columns, name)
         names = [word or f"column {j + 1}" for j, word in enumerate(names)]
         check_names(names, name)
     suspects: dict[str, list[str]] = {}
@@ -204,6 +205,16 @@ def guess_delimiter(text, most=50):
         if widths and widths[0] > 1:
             found.append((widths.count(widths[0]) / len(widths), widths[0], delimiter))
     return max(found)[2] if found else None
+
+
+def check_header(names, columns, name):
+    """Names that most columns have among their values are not names."""
+    alike = sum(word in cells for word, cells in zip(names, columns, strict=True) if word)
+    if 2 * alike > len(names):
+        warnings.warn(
+            f"The first row of {name} looks like a case, not like names; if it is one, say that the file has no header row.",
+            stacklevel=4,
+        )
 
 
 def check_names(names, name):
