@@ -485,6 +485,10 @@ def test_outputs_are_whole_or_not_there(folder, tmp_path, monkeypatch):
     assert "is a folder" in refused("fit", data, "-o", tmp_path)
     assert "is what is read" in refused("fit", data, "-o", data)
     assert "is what is read" in refused("predict", model, data, "-o", model)
+    assert "/dev/null is not an ordinary file" in refused("fit", data, "-o", "/dev/null")
+    assert "cannot go to stdout" in refused("fit", data, "-o", "-")
+    assert "both write to stdout" in refused("predict", model, data, "-o", "-", "--json", code=2)
+    assert call("predict", model, data, "-o", "-").stdout == call("predict", model, data).stdout
     assert data.read_bytes() == before
     (tmp_path / "p.csv").write_text("old")
 
@@ -586,6 +590,16 @@ def test_a_pipe_from_end_to_end(tmp_path):
     assert fitted.returncode == 0, fitted.stderr
     assert len(json.loads(fitted.stdout)["labels"]) == 30
     assert run("explain", str(tmp_path / "m")).stdout.startswith("30 cases")
+
+
+def test_pandas_and_its_kin_are_not_needed(table):
+    data = table("a,b\n" + "x,1\ny,2\n" * 4)
+    code = "import sys; sys.modules.update(pandas=None, polars=None, pyarrow=None); from bayescase.cli import main; main()"
+    shown = subprocess.run(
+        [sys.executable, "-c", code, "fit", data, "-k", "2", *SHORT], capture_output=True, text=True, timeout=300
+    )
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout.startswith("8 cases, 2 features, 2 clusters")
 
 
 def test_a_reader_that_has_seen_enough():

@@ -378,6 +378,15 @@ def test_a_failed_write_leaves_the_old_file(where, tmp_path, monkeypatch):
     assert arrays["b"].tolist() == list(range(7))
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with names")
+def test_what_is_no_ordinary_file_is_not_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ValueError, match="not an ordinary file"):
+        storage.write(tmp_path / "pipe", "model", {}, {})
+    assert stat.S_ISFIFO(os.stat(tmp_path / "pipe").st_mode)
+    assert os.listdir(tmp_path) == ["pipe"]
+
+
 def test_objects_are_not_written(tmp_path):
     with pytest.raises(ValueError, match="pickle"):
         storage.write(tmp_path / "file", "model", {}, {"a": np.array([object()])})

@@ -127,13 +127,17 @@ def say_json(value):
     click.echo(json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False))
 
 
-def check_output(path, *sources):
+def check_output(path, *sources, text=False):
     """What cannot be written should be said before the work, not after it."""
-    if path is None:
+    if path is None or (text and path == "-"):
         return
+    if path == "-":
+        raise ValueError("The output is no text, so it cannot go to stdout; give the path of a file.")
     folder = os.path.dirname(os.path.abspath(path))
     if os.path.isdir(path):
         raise ValueError(f"{path} is a folder; give the path of a file.")
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise ValueError(f"{path} is not an ordinary file, which could be replaced; give another path.")
     if not os.path.isdir(folder):
         raise ValueError(f"{path} cannot be written: there is no folder {folder}.")
     if not os.access(folder, os.W_OK):
@@ -543,10 +547,11 @@ def explain(model, case, row, pair, as_json, **reading):
 @JSON
 def predict(model, data, output, id_column, jobs, as_json, **reading):
     """Cluster and memberships of every case in DATA, by a saved MODEL."""
-    from .storage import replacing
     from .terminal import plain_table
 
-    check_output(output, model, data)
+    if as_json and output == "-":
+        raise click.UsageError("--json and -o - both write to stdout.")
+    check_output(output, model, data, text=True)
     model = load(model).set_params(n_jobs=jobs)
     cases = read_for(model, data, **reading)
     names = case_names(cases, id_column) or list(range(cases.table.n_cases))
@@ -558,16 +563,16 @@ def predict(model, data, output, id_column, jobs, as_json, **reading):
         for name, s, share in zip(names, shares.argmax(axis=1), shares, strict=True)
     ]
     if output is not None:
-        with replacing(output) as file:
-            file.write(as_text(columns, rows, os.path.splitext(output)[1].lower()).encode())
-        click.echo(f"{len(rows)} cases are written to {output}.", err=True)
+        write_text(output, as_text(columns, rows, output), len(rows))
     if as_json:
         say_json({"cases": [dict(zip(columns[:3], row, strict=False)) | {"memberships": row[3:]} for row in rows]})
     elif output is None:
-        say(as_text(columns, rows, ".csv").rstrip("\n"), lambda: plain_table("Predicted clusters", columns, rows))
+        say(as_text(columns, rows).rstrip("\n"), lambda: plain_table("Predicted clusters", columns, rows))
 
 
-def as_text(columns, rows, suffix):
+def as_text(columns, rows, path=""):
+    """CSV, or TSV or JSON lines by the name of the file."""
+    suffix = os.path.splitext(path)[1].lower()
     if suffix in (".jsonl", ".ndjson"):
         return "".join(json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False) + "\n" for row in rows)
     text = io.StringIO(newline="")
@@ -575,6 +580,17 @@ def as_text(columns, rows, suffix):
     writer.writerow(columns)
     writer.writerows([["" if cell is None else cell for cell in row] for row in rows])
     return text.getvalue()
+
+
+def write_text(path, text, n):
+    from .storage import replacing
+
+    if path == "-":
+        click.echo(text, nl=False)
+        return
+    with replacing(path) as file:
+        file.write(text.encode())
+    click.echo(f"{n} case{'s are' if n > 1 else ' is'} written to {path}.", err=True)
 
 
 @main.command()
@@ -726,7 +742,11 @@ def plot(model, kind, output, cluster, row, image):
 )
 @click.option("--seed", default=0, type=click.IntRange(0, 2**32 - 1), show_default=True, help="Seed of the draw.")
 @click.option(
-    "-o", "--output", metavar="FILE", help="Write CSV, or TSV or JSON lines by the name of the file; stdout otherwise."
+    "-o",
+    "--output",
+    metavar="FILE",
+    default="-",
+    help="Write CSV, or TSV or JSON lines by the name of the file; else to stdout.",
 )
 def simulate(cases, features, values, clusters, seed, output, **prior):
     """Draw a table from the prior of the model, with planted clusters.
@@ -734,19 +754,12 @@ def simulate(cases, features, values, clusters, seed, output, **prior):
     Its columns are `case`, `cluster` and the features: `bayescase fit FILE --id case --label cluster` should find them again.
     """
     from .datasets import simulate_cases
-    from .storage import replacing
 
-    check_output(output)
+    check_output(output, text=True)
     drawn = simulate_cases(cases, features, values, clusters, **prior, random_state=seed)
     columns = ["case", "cluster", *drawn.table]
     rows = zip(drawn.names.tolist(), drawn.families.tolist(), *drawn.table.values(), strict=True)
-    text = as_text(columns, rows, os.path.splitext(output or ".csv")[1].lower())
-    if output is None:
-        click.echo(text, nl=False)
-        return
-    with replacing(output) as file:
-        file.write(text.encode())
-    click.echo(f"{cases} cases are written to {output}.", err=True)
+    write_text(output, as_text(columns, rows, output), cases)
 
 
 @main.command()

@@ -21,6 +21,8 @@ class FileFormatError(ValueError):
 def replacing(path):
     """A binary file that becomes the one at `path` once it is whole; until then, and after an error, the old one stands."""
     path = os.fspath(path)
+    if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
+        raise ValueError(f"{path!r} is not an ordinary file, so it is not replaced.")  # such as /dev/null
     folder = os.path.dirname(os.path.abspath(path))
     handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{os.path.basename(path)}.")
     try:
