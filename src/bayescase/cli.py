@@ -221,6 +221,10 @@ def options(*all_of_them):
     return decorate
 
 
+def learnable(name, default, words):
+    return click.option(name, type=NumberOr("learn"), metavar="NUMBER|learn", default=default, show_default=True, help=words)
+
+
 SEED = click.option("--seed", default=0, type=click.IntRange(0, 2**32 - 1), show_default=True, help="Seed of the run.")
 JOBS = click.option("--jobs", default=-1, callback=check_jobs, show_default=True, help="Threads; -1 uses all processors.")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
@@ -231,38 +235,10 @@ READING = options(
     click.option("--array", metavar="NAME", help="Which table of an NPZ file, if it has several."),
 )
 MODELLING = options(
-    click.option(
-        "--alpha",
-        type=NumberOr("learn"),
-        metavar="NUMBER|learn",
-        default=0.01,
-        show_default=True,
-        help="How much cases mix clusters.",
-    ),
-    click.option(
-        "--lam",
-        type=NumberOr("learn"),
-        metavar="NUMBER|learn",
-        default=1.0,
-        show_default=True,
-        help="Pseudo-count of every value.",
-    ),
-    click.option(
-        "--c",
-        type=NumberOr("learn"),
-        metavar="NUMBER|learn",
-        default=50.0,
-        show_default=True,
-        help="How strongly cases copy prototypes.",
-    ),
-    click.option(
-        "--q",
-        type=NumberOr("learn"),
-        metavar="NUMBER|learn",
-        default=0.8,
-        show_default=True,
-        help="Prior probability that a feature matters.",
-    ),
+    learnable("--alpha", 0.01, "How much cases mix clusters."),
+    learnable("--lam", 1.0, "Pseudo-count of every value."),
+    learnable("--c", 50.0, "How strongly cases copy prototypes."),
+    learnable("--q", 0.8, "Prior probability that a feature matters."),
     click.option(
         "--sampler",
         type=click.Choice(["rows", "collapsed"]),
@@ -306,22 +282,26 @@ def read_data(path, delimiter, no_header, array, missing=(), known=()):
     )
 
 
-def column_settings(data, aside, missing, drop, types, top, bins):
-    """Parameters of the estimator about columns. `aside` are (option, column) that are no features."""
-    kinds = by_column("--type", types, one_kind)
-    settings = {"top_values": by_column("--top", top, one_top), "bins": by_column("--bins", bins, one_bins) or 5}
-    dropped = [("--drop", column) for column in drop] + [(option, column) for option, column in aside if column is not None]
-    if isinstance(kinds, str):  # for all columns, but those left out
-        kinds = dict.fromkeys(map(data.table.name, range(len(data.table.columns))), kinds)
-    kinds = dict(kinds or {})
-    for option, given in (("--type", kinds), ("--top", settings["top_values"]), ("--bins", settings["bins"])):
+def read_to_fit(path, label, id_column, delimiter, no_header, array, missing, drop, types, top, bins, **more):
+    """(cases, parameters of the estimator): columns by name, label and identifier left out, and `more` as it is."""
+    cases = read_data(path, delimiter, no_header, array, missing)
+    kinds, tops, cuts = (
+        by_column("--type", types, one_kind),
+        by_column("--top", top, one_top),
+        by_column("--bins", bins, one_bins),
+    )
+    for option, given in (("--type", kinds), ("--top", tops), ("--bins", cuts)):
         for column in given if isinstance(given, dict) else ():
-            data.position(column, option)
-    for option, column in dropped:
-        if option == "--drop" or column not in data.beside:
-            data.position(column, option)
+            cases.position(column, option)
+    if isinstance(kinds, str):  # for all columns but those left out
+        kinds = dict.fromkeys(map(cases.table.name, range(len(cases.table.columns))), kinds)
+    kinds = dict(kinds or {})
+    for option, column in (*(("--drop", column) for column in drop), ("--label", label), ("--id", id_column)):
+        if column is not None and (option == "--drop" or column not in cases.beside):
+            cases.position(column, option)
             kinds[column] = "drop"
-    return settings | {"feature_types": kinds or None, "missing_values": marks(missing)}
+    settings = {"feature_types": kinds or None, "top_values": tops, "bins": 5 if cuts is None else cuts}
+    return cases, settings | {"missing_values": marks(missing)} | more
 
 
 def marks(missing):
@@ -413,15 +393,13 @@ def fit(data, clusters, output, label, id_column, iterations, chains, keep_draws
     from .terminal import clusters_table
 
     check_output(output, data)
-    reading = {name: more.pop(name) for name in ("delimiter", "no_header", "array")}
-    columns = {name: more.pop(name) for name in ("missing", "drop", "types", "top", "bins")}
-    cases = read_data(data, **reading, missing=columns["missing"])
-    known = None if label is None else cases.values(label, "--label")
+    cases, settings = read_to_fit(data, label, id_column, **more)
+    known = None if label is None else cases.values(label)
+    if known is not None and all(value is None for value in known):
+        raise ValueError(f"Column {label!r} of --label has no value at all.")
     names = case_names(cases, id_column)
-    settings = column_settings(cases, (("--label", label), ("--id", id_column)), **columns)
     model = BayesianCaseModel(
         clusters,
-        **more,
         **settings,
         n_iter=iterations,
         n_chains=chains,
@@ -462,8 +440,6 @@ def agreement(known, labels):
     from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
     kept = [(str(value), int(s)) for value, s in zip(known, labels, strict=True) if value is not None]
-    if not kept:
-        raise ValueError("The column of --label has no value at all.")
     groups, clusters = zip(*kept, strict=True)
     return {
         "nmi": float(normalized_mutual_info_score(groups, clusters)),
@@ -662,11 +638,8 @@ def select(data, least, most, folds, label, id_column, iterations, chains, seed,
 
     if least > most:
         raise click.UsageError(f"--from {least} is larger than --to {most}.")
-    reading = {name: more.pop(name) for name in ("delimiter", "no_header", "array")}
-    columns = {name: more.pop(name) for name in ("missing", "drop", "types", "top", "bins")}
-    cases = read_data(data, **reading, missing=columns["missing"])
-    settings = column_settings(cases, (("--label", label), ("--id", id_column)), **columns)
-    model = BayesianCaseModel(**more, **settings, n_iter=iterations, n_chains=chains)
+    cases, settings = read_to_fit(data, label, id_column, **more)
+    model = BayesianCaseModel(**settings, n_iter=iterations, n_chains=chains)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         found = select_n_clusters(cases.table, range(least, most + 1), model=model, cv=folds, n_jobs=jobs, random_state=seed)
