@@ -200,7 +200,7 @@ def test_all_settings_reach_the_model(folder, tmp_path):
         "--missing",
         "v1",
     )
-    columns = ("--type", "f1=ordered", "--top", "f2=2", "--drop", "f3", "--missing", "-1", "--max-count", 2)
+    columns = ("--type", "f1=ordered", "--top", "f2=2", "--drop", "f3", "--missing", "-1", "--max-count", 2, "--burn-in", 3)
     call("fit", folder / "data.csv", "-k", "auto", "--id", "case", "--drop", "cluster", *given, *columns, *SHORT,
          "-o", tmp_path / "m", "--checkpoint", tmp_path / "run")  # fmt: skip
     model = BayesianCaseModel.load(tmp_path / "m")
@@ -213,7 +213,14 @@ def test_all_settings_reach_the_model(folder, tmp_path):
         "sampler": "collapsed",
         "random_state": 7,
     }
-    want |= {"n_iter": 12, "n_chains": 1, "max_count": 2, "top_values": {"f2": 2}, "missing_values": ["v1", "-1", -1]}
+    want |= {
+        "n_iter": 12,
+        "burn_in": 3,
+        "n_chains": 1,
+        "max_count": 2,
+        "top_values": {"f2": 2},
+        "missing_values": ["v1", "-1", -1],
+    }
     want |= {"feature_types": {"f1": "ordered", "f3": "drop", "case": "drop", "cluster": "drop"}}
     params = model.get_params()
     assert {name: params[name] for name in want} == want
@@ -559,7 +566,7 @@ def test_ctrl_c_while_reading(folder, tmp_path, monkeypatch):
         ("bins['a'] must be", "--bins['a'] must be"),
         ("Column 'n_iter' has no value", "Column 'n_iter' has no value"),
         ("Column 'c' has no value", "Column 'c' has no value"),
-        ("plot_history needs keep_draws=True", "plot_history needs --keep-draws"),
+        ("fit with keep_draws=True and burn_in=0", "fit with --keep-draws and --burn-in 0"),
         ("a sparse matrix can be bad", "a sparse matrix can be bad"),
     ],
 )

@@ -41,6 +41,7 @@ OPTIONS = (
     (r"\bn_clusters=(?=\d)", "-k "),
     (r"\bn_samples=", "only "),
     (r"\bkeep_draws=True\b", "--keep-draws"),
+    (r"\bburn_in=(?=\d)", "--burn-in "),
     (r"(?<![\w'])(alpha|lam|c|q|bins|sampler|checkpoint)(?==|\[| must| has| can)", r"--\1"),
 )
 WORDS = {
@@ -51,6 +52,7 @@ WORDS = {
     "n_iter": "--iterations",
     "max_iter": "--max-iterations",
     "n_chains": "--chains",
+    "burn_in": "--burn-in",
     "feature_types": "--type",
     "top_values": "--top",
 }
@@ -372,6 +374,7 @@ def demo(seed, jobs):
 @click.option(
     "--max-iterations", "max_iter", default=8000, type=click.IntRange(1), show_default=True, help="The most sweeps of `auto`."
 )
+@click.option("--burn-in", type=click.IntRange(0), metavar="N", help="First sweeps that are not kept; half of them otherwise.")
 @click.option("--chains", default=4, type=click.IntRange(1), show_default=True, help="Independent chains.")
 @click.option("--keep-draws", is_flag=True, help="Keep every draw in the model, as `plot history` needs.")
 @click.option("--checkpoint", metavar="FILE", help="Written every few seconds; a run that finds it goes on from there.")
