@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import json
 import tracemalloc
 import warnings
 from pathlib import Path
@@ -73,7 +74,7 @@ MAKERS = {
 
 
 def works_or_says_why(X, **params):
-    """fit → predict → score_samples, or one of the documented errors; returns the model."""
+    """fit → predict → score_samples → explain, or one of the documented errors; returns the model."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Features? .* one value only|Rows? .* no value at all")
         try:
@@ -83,7 +84,12 @@ def works_or_says_why(X, **params):
             assert str(error).endswith(".")  # noqa: PT017
             return None
         labels, scores = model.predict(X), model.score_samples(X)  # nothing in X is new: no warning of unseen values
+        explained, case = model.explain(), model.explain_case(0)
     assert set(labels) <= {0, 1}
+    assert sum(cluster.size for cluster in explained.clusters) == len(labels)
+    assert type(explained).from_json(json.loads(json.dumps(explained.to_json()))) == explained
+    assert str(explained)
+    assert str(case)
     assert np.isfinite(scores).all()
     assert (scores <= 1e-6).all()
     return model

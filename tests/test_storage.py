@@ -76,6 +76,29 @@ def test_models_with_all_kinds_of_parameters(params, same, tmp_path, monkeypatch
             same(model, again.fit(x))
 
 
+def test_names_of_cases_are_kept_and_old_files_have_none(small, tmp_path):
+    names = [f"[{i}]é" for i in range(12)]
+    model = BayesianCaseModel(2, n_iter=6, n_chains=1, random_state=0).fit(small[2])
+    assert model.case_names_ is None
+    assert model.explain().clusters[0].prototype.name.startswith("case ")
+    model.name_cases(names).save(tmp_path / "model")
+    again = BayesianCaseModel.load(tmp_path / "model")
+    assert again.case_names_ == names
+    assert again.explain() == model.explain() == model.explain(names)
+    assert again.explain().clusters[0].prototype.name == names[again.prototypes_[0]]
+    assert again.explain_case(0).neighbours[0].name in names
+    assert again.explain_pair(0, 1).first_prototype.name in names
+    assert again.fit(small[2]).case_names_ is None  # a new fit may have other cases
+    assert again.name_cases(names).name_cases(None).case_names_ is None
+    with pytest.raises(ValueError, match="names has 2 entries, but the catalogue has 12 rows"):
+        again.name_cases(["a", "b"])
+    with zipfile.ZipFile(io.BytesIO(small[1])) as archive:
+        header = json.loads(archive.read("bayescase.json"))
+    del header["case_names"]
+    (tmp_path / "old").write_bytes(rewritten(small[1], json.dumps(header)))
+    assert BayesianCaseModel.load(tmp_path / "old").case_names_ is None
+
+
 def test_the_file_holds_no_pickle(small):
     with zipfile.ZipFile(io.BytesIO(small[1])) as archive:
         assert archive.testzip() is None
@@ -250,6 +273,9 @@ HEADERS = {
     "hyper words": {"hyper": {"alpha": "a", "lam": "b", "c": "c"}},
     "hyper negative": {"hyper": {"alpha": -1.0, "lam": 1.0, "c": 1.0}},
     "own_cases": {"own_cases": False},
+    "case names short": {"case_names": ["a"]},
+    "case names numbers": {"case_names": list(range(12))},
+    "case names word": {"case_names": "twelve cases"},
 }
 
 
@@ -351,6 +377,15 @@ def test_a_failed_write_leaves_the_old_file(where, tmp_path, monkeypatch):
     header, arrays = storage.read(path, "model")
     assert header["n"] == 1
     assert arrays["b"].tolist() == list(range(7))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with names")
+def test_what_is_no_ordinary_file_is_not_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ValueError, match="not an ordinary file"):
+        storage.write(tmp_path / "pipe", "model", {}, {})
+    assert stat.S_ISFIFO(os.stat(tmp_path / "pipe").st_mode)
+    assert os.listdir(tmp_path) == ["pipe"]
 
 
 def test_objects_are_not_written(tmp_path):

@@ -6,19 +6,24 @@ Reading order, each file using only those before it:
     features     what a column's feature is: its kind, its values, its bins
     encoding     a table of values ↔ global integer codes
     model        the paper, one equation per function; the joint probability; the simulator
-    state        the arrays of a run, and the starts of a chain
+    state        the arrays of a run
     datasets     bundled data
     similarity   which values agree with the prototype's
     hyper        the hyperparameters that are learned, and the number of clusters
     kernels      the equations compiled: random numbers, vector lanes, the two samplers, new cases
+    starts       the starts of a chain
     storage      one file format for models and checkpoints
+    files        CSV, JSON lines, ARFF, NPZ, Parquet, Feather → tables
     posterior    draws → averages, labels aligned
     diagnostics  R-hat, effective draws and a verdict; ArviZ
     sampling     the only loop: chains × sweeps
     checks       what a user gives and what a file holds, checked
+    explanation  what a cluster is, why a case is in it, how two differ
     estimator    BayesianCaseModel, the scikit-learn coat
     classifier   BayesianCaseClassifier: labels from memberships, explained by prototypes
     selection    select_n_clusters: the held-out curve
+    speed        how fast the sampler runs on this machine
+    terminal     tables for a terminal
     cli          the command line
 """
 

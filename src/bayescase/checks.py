@@ -239,6 +239,8 @@ def check_fitted(header, encoding, data, hyper, posterior, trace, draws):
     need(set(TRACED) <= set(trace) <= {*TRACED, *LEARNED, "clusters_in_use"}, "traces")
     need(np.array_equal(data.offset, encoding.offset) and data.offset.dtype == np.int64, "offsets")
     need(is_int(header["seed"]) and 0 <= header["seed"] < 2**63, "seed")
+    names = header.get("case_names")
+    need(names is None or (isinstance(names, list) and len(names) == M and all(isinstance(n, str) for n in names)), "names")
     first, end = header["kept"]
     need(is_int(first) and is_int(end) and is_int(header["thin"]), "kept sweeps")
     need(0 <= first < end <= T and header["thin"] > 0, "kept sweeps")

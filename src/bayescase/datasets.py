@@ -66,6 +66,54 @@ def far_apart(faces, omega, rng):
             return p
 
 
+def simulate_cases(
+    n_cases: int = 200,
+    n_features: int = 10,
+    n_values: int = 4,
+    n_clusters: int = 4,
+    *,
+    alpha: float = 0.1,
+    lam: float = 1.0,
+    c: float = 50.0,
+    q: float = 0.5,
+    missing: float = 0.0,
+    random_state: int = 0,
+) -> Dataset:
+    """A table drawn from the prior, with planted clusters: `families` is the cluster that most of a case comes from.
+
+    Parameters
+    ----------
+    n_cases, n_features, n_values, n_clusters : int
+        The size of the table, the number of values of each feature, and of clusters.
+    alpha, lam, c, q : float
+        As for `BayesianCaseModel`.
+    missing : float
+        Share of the cells that are then lost at random.
+    random_state : int
+    """
+    sizes = {"n_cases": n_cases, "n_features": n_features, "n_values": n_values, "n_clusters": n_clusters}
+    for name, size in sizes.items():
+        if size < 1 + (name == "n_values"):
+            raise ValueError(f"{name} must be at least {1 + (name == 'n_values')}, not {size}.")
+    if not alpha >= 0 or not lam > 0 or not c >= 0 or not 0 < q < 1 or not 0 <= missing < 1:
+        raise ValueError("alpha and c must be at least 0, lam above 0, q between 0 and 1, missing at least 0 and below 1.")
+    rng = np.random.default_rng(random_state)
+    offset = np.arange(n_features + 1) * n_values
+    data = make_data(offset[:-1] + rng.integers(n_values, size=(n_cases, n_features)), offset)
+    hyper = make_hyper(n_clusters, n_features, alpha, lam, c, q)
+    drawn = simulate(data, hyper, rng, n_cases)
+    words = np.array([f"v{v + 1}" for v in range(n_values)], dtype=object)
+    values = words[drawn.x % n_values]
+    values[rng.random(drawn.x.shape) < missing] = None
+    family = [np.bincount(row, minlength=n_clusters).argmax() for row in drawn.z]
+    return Dataset(
+        table={f"f{j + 1}": values[:, j] for j in range(n_features)},
+        names=np.array([f"case {i + 1}" for i in range(n_cases)]),
+        families=np.array([f"cluster {s + 1}" for s in family]),
+        description=f"{n_cases} cases in {n_clusters} clusters, drawn from the prior of the Bayesian Case Model.",
+    )
+
+
 def load_recipes() -> Dataset:
     """Eighty recipes of five families (pasta, chili, brownies, punch, curry): which ingredients each one uses."""
     text = files("bayescase").joinpath("data/recipes.csv").read_text(encoding="utf-8")

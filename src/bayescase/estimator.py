@@ -204,6 +204,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         least one case; else None.
     hyperparameters_ : dict of str to Interval
         Posterior mean and 90 % interval of each hyperparameter that was learned.
+    case_names_ : list of str or None
+        Names of the rows of the catalogue, if `name_cases` has given them.
     draws_ : KeptDraws
         All kept draws, if `keep_draws` is set.
     n_features_in_ : int
@@ -415,6 +417,26 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             )
         self.diagnostics_: Diagnostics = diagnose(trace, kept, self.chain_overlap_)
         self.n_iter_ = self.log_joint_.shape[1]
+        self.case_names_: list[str] | None = None  # of these cases; a new fit has others
+
+    def name_cases(self, names: Any) -> BayesianCaseModel:
+        """Give the cases names, which explanations then use and `save` keeps.
+
+        Parameters
+        ----------
+        names : sequence of str or None
+            Names of the rows of the catalogue, which are the cases unless `candidates` was given. None forgets them.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        self.case_names_ = check_names(names, len(self._data.candidates))
+        return self
+
+    def _names(self, names):
+        return self.case_names_ if names is None else check_names(names, len(self._data.candidates))
 
     def describe_features(self) -> FeatureTable:
         """How the columns were read: name, type, number of values, share of missing cells and the first values of each.
@@ -527,7 +549,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         Parameters
         ----------
         names : sequence of str, default=None
-            Names of the rows of the catalogue, which are the cases unless `candidates` was given.
+            Names of the rows of the catalogue, which are the cases unless `candidates` was given; `case_names_` if None.
 
         Returns
         -------
@@ -535,7 +557,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             Prints as text; `to_json` gives plain JSON.
         """
         check_is_fitted(self)
-        return explain(self, check_names(names, len(self._data.candidates)))
+        return explain(self, self._names(names))
 
     def explain_case(self, X: Any, names: Any = None) -> CaseExplanation:
         """Where a case belongs and why: memberships, agreement with the prototype, and what speaks for this cluster.
@@ -545,7 +567,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         X : table with one row, a mapping from features to values, or an int
             The case; a number is the row of a case of the fit.
         names : sequence of str, default=None
-            Names of the rows of the catalogue.
+            Names of the rows of the catalogue; `case_names_` if None.
 
         Returns
         -------
@@ -554,7 +576,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         from .kernels.newcases import fold_in
 
         check_is_fitted(self)
-        names = check_names(names, len(self._data.candidates))
+        names = self._names(names)
         if is_int(X):
             if not 0 <= X < len(self._data.x):
                 raise ValueError(f"There is no case {X}: the model was fitted to {len(self._data.x)}, counted from 0.")
@@ -577,7 +599,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         first, second : int
             The clusters.
         names : sequence of str, default=None
-            Names of the rows of the catalogue.
+            Names of the rows of the catalogue; `case_names_` if None.
 
         Returns
         -------
@@ -589,7 +611,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
                 raise ValueError(f"There is no cluster {s!r}: the model has {self.n_clusters_}, counted from 0.")
         if first == second:
             raise ValueError(f"explain_pair needs two different clusters, not {first} twice.")
-        return explain_pair(self, int(first), int(second), check_names(names, len(self._data.candidates)))
+        return explain_pair(self, int(first), int(second), self._names(names))
 
     def _encode(self, X):
         check_is_fitted(self)
@@ -663,6 +685,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             "thin": self._thin,
             "hyper": {name: getattr(self._hyper, name) for name in ("alpha", "lam", "c", "gamma")},
             "own_cases": self._data.candidates is self._data.x,
+            "case_names": self.case_names_,
         }
         arrays = {f"posterior/{name}": value for name, value in self._posterior.items()}
         arrays |= {f"trace/{name}": value for name, value in self._trace.items()}
@@ -700,6 +723,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
                 Round(*header["kept"]),
                 header["thin"],
             )
+            model.case_names_ = header.get("case_names")
             if group["draws"]:
                 model.draws_ = KeptDraws(**group["draws"])
         except Exception as error:  # whatever a damaged or hostile file leads to

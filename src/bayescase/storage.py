@@ -5,6 +5,7 @@ import json
 import os
 import tempfile
 import zipfile
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -16,18 +17,17 @@ class FileFormatError(ValueError):
     """The file is not one that this version of bayescase can read."""
 
 
-def write(path, kind, header, arrays):
-    """Write atomically: the file at `path` is the old one or the new one, whole, whatever happens meanwhile."""
+@contextmanager
+def replacing(path):
+    """A binary file that becomes the one at `path` once it is whole; until then, and after an error, the old one stands."""
     path = os.fspath(path)
+    if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
+        raise ValueError(f"{path!r} is not an ordinary file, so it is not replaced.")  # such as /dev/null
     folder = os.path.dirname(os.path.abspath(path))
     handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{os.path.basename(path)}.")
     try:
         with os.fdopen(handle, "wb") as file:
-            with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-                archive.writestr(HEADER, json.dumps({"format": "bayescase", "version": VERSION, "kind": kind, **header}))
-                for name, array in arrays.items():
-                    with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
-                        np.lib.format.write_array(entry, np.asanyarray(array), allow_pickle=False)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         mask = os.umask(0)
@@ -38,6 +38,15 @@ def write(path, kind, header, arrays):
         if os.path.exists(temporary):
             os.unlink(temporary)
         raise
+
+
+def write(path, kind, header, arrays):
+    """Write atomically: the file at `path` is the old one or the new one, whole, whatever happens meanwhile."""
+    with replacing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr(HEADER, json.dumps({"format": "bayescase", "version": VERSION, "kind": kind, **header}))
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                np.lib.format.write_array(entry, np.asanyarray(array), allow_pickle=False)
 
 
 def read(path, kind):
