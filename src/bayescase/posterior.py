@@ -115,7 +115,7 @@ def compare(chains):
     relabel = np.empty((len(chains), S), dtype=np.int64)
     overlap = np.empty(len(chains))
     for c, chain in enumerate(chains):
-        to = match(reference.T.astype(float) @ chain.memberships, chain.kinds)
+        to = match(reference.T @ chain.memberships, chain.kinds)
         relabel[c] = np.argsort(to) if c != best else np.arange(S)
         overlap[c] = np.minimum(reference, chain.memberships[:, relabel[c]]).sum(axis=1, dtype=float).mean()
     return relabel, overlap
@@ -131,11 +131,14 @@ def summarise(chains, prune=False):
     """
     relabel, overlap = compare(chains)
     pooled = np.flatnonzero(overlap >= AGREE)
-    total = sum(chains[c].memberships[:, relabel[c]].astype(float) for c in pooled)
-    order = order_by_size(total.sum(axis=0), chains[0].kinds)
+    memberships = np.zeros(chains[0].memberships.shape)  # a float64 per case and cluster is much: one array, no copies
+    for c in pooled:
+        memberships += chains[c].memberships[:, relabel[c]]
+    memberships /= len(pooled)
+    order = order_by_size(memberships.sum(axis=0), chains[0].kinds)
     S = len(order)
     if prune:
-        main = np.bincount(total[:, order].argmax(axis=1), minlength=S) > 0
+        main = np.bincount(memberships[:, order].argmax(axis=1), minlength=S) > 0
         order, S = order[np.argsort(~main, kind="stable")], int(main.sum())
     relabel = relabel[:, order]
     used = [(chains[c], relabel[c, :S]) for c in pooled]
@@ -144,10 +147,12 @@ def summarise(chains, prune=False):
         total = sum(pick(chain)[..., order].astype(float) for chain, order in used)
         return total / len(used)
 
-    memberships = average(lambda chain: chain.memberships)
+    memberships = np.ascontiguousarray(memberships[:, order[:S]])
+    if prune:
+        memberships /= memberships.sum(axis=1, keepdims=True)
     new = [(tables[:, :, order], prior[:, order]) for chain, order in used for tables, prior in [chain.new_case_tables()]]
     return Posterior(
-        memberships=memberships / memberships.sum(axis=1, keepdims=True) if prune else memberships,
+        memberships=memberships,
         values=average(lambda chain: chain.values),
         chance=average(lambda chain: chain.chance.T).T,
         p=np.stack([chain.p[: chain.n, order] for chain, order in used]),

@@ -190,8 +190,12 @@ class Workers:
         self.pool = ThreadPoolExecutor(n_jobs)
         self.map = self.pool.map if by_chain and n_jobs > 1 else map
         self.free: SimpleQueue = SimpleQueue()
+        rises = None
         for _ in range(n_jobs if by_chain else 1):
-            self.free.put(cpu.Work(data, hyper, smallest_int(len(hyper.beta)), None if by_chain else self.pool, n_blocks))
+            pool = None if by_chain else self.pool
+            work = cpu.Work(data, hyper, smallest_int(len(hyper.beta)), pool, n_blocks, rises)
+            rises = work.rises
+            self.free.put(work)
 
     def each(self, task, items):
         """[task(item, work) for item in items]"""

@@ -1,5 +1,7 @@
 """The starts of a chain: labels z."""
 
+from math import log
+
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.special import gammaln
@@ -73,23 +75,26 @@ def near_seeds(x, n_groups, rng):
     return labels
 
 
+@compiled
 def mismatch(x, case):
     """Share of the features observed in both that differ, per row of x."""
-    far = np.empty(len(x))
-    for rows in chunks(*x.shape):
-        both = (x[rows] >= 0) & (case >= 0)
-        far[rows] = (both & (x[rows] != case)).sum(axis=1) / np.maximum(both.sum(axis=1), 1)
+    far = np.empty(x.shape[0])
+    for i in range(x.shape[0]):
+        both, differ = 0, 0
+        for j in range(x.shape[1]):
+            both += (x[i, j] >= 0) & (case[j] >= 0)
+            differ += (x[i, j] >= 0) & (case[j] >= 0) & (x[i, j] != case[j])
+        far[i] = differ / max(both, 1)
     return far
 
 
 def refine(data, labels, n_groups):
     """Move every case to the group under whose value frequencies it is most probable, a few times. Empty groups stay so."""
-    lanes, starts = lanes_for(n_groups), data.offset[:-1]
+    lanes = lanes_for(n_groups)
     table = np.zeros((int(data.offset[-1]) + 1, lanes), dtype=np.float32)
     sums = np.zeros(ROWS * lanes)
     for _ in range(ROUNDS):
-        n = value_counts(data.x, labels, n_groups, int(data.offset[-1])) + 1.0
-        table[1:, :n_groups] = np.log(n / np.repeat(np.add.reduceat(n, starts), np.diff(data.offset), axis=0))
+        fill_profiles(value_counts(data.x, labels, n_groups, int(data.offset[-1])), data.offset, table)
         empty = np.bincount(labels, minlength=n_groups) == 0
         before, labels = labels, labels.copy()
         for lo in range(0, len(labels), ROWS):
@@ -125,10 +130,15 @@ def merge(data, hyper, labels):
         plain = none[n].sum(axis=0) - sum_none[which, n_j].sum(axis=0)
         return plain + np.logaddexp(np.log(q) + e, np.log1p(-q)).sum(axis=0)
 
-    alone = evidence(n)
+    def gain_of(a, others):
+        """Of uniting group a with each of the others, a few at a time: temporaries stay small."""
+        for few in np.split(others, range(4, len(others), 4)):
+            gain[np.minimum(a, few), np.maximum(a, few)] = evidence(n[:, [a]] + n[:, few]) - alone[a] - alone[few]
+
+    alone = np.concatenate([evidence(n[:, [a]]) for a in range(n_groups)])
     gain = np.full((n_groups, n_groups), -np.inf)
     for a in range(n_groups - 1):
-        gain[a, a + 1 :] = evidence(n[:, [a]] + n[:, a + 1 :]) - alone[a] - alone[a + 1 :]
+        gain_of(a, np.arange(a + 1, n_groups))
     to, alive = np.arange(n_groups), np.ones(n_groups, dtype=bool)
     for _ in range(n_groups - len(hyper.beta)):
         a, b = np.unravel_index(np.argmax(gain), gain.shape)
@@ -136,15 +146,26 @@ def merge(data, hyper, labels):
         to[to == b], alive[b] = a, False
         gain[b], gain[:, b] = -np.inf, -np.inf
         alone[a] = evidence(n[:, [a]])[0]
-        others = np.flatnonzero(alive & (np.arange(n_groups) != a))
-        gain[np.minimum(a, others), np.maximum(a, others)] = evidence(n[:, [a]] + n[:, others]) - alone[a] - alone[others]
+        gain_of(a, np.flatnonzero(alive & (np.arange(n_groups) != a)))
     return np.cumsum(alive)[to[labels]] - 1
+
+
+@compiled
+def fill_profiles(n, offset, table):
+    """table[v + 1, s] = log of the frequency of value v in group s, with one pseudo-count."""
+    for j in range(len(offset) - 1):
+        for s in range(n.shape[1]):
+            total = 0.0
+            for v in range(offset[j], offset[j + 1]):
+                total += n[v, s] + 1.0
+            for v in range(offset[j], offset[j + 1]):
+                table[v + 1, s] = log((n[v, s] + 1.0) / total)
 
 
 @compiled
 def value_counts(x, labels, n_groups, n_values):
     """(ΣV, groups) How often each value occurs in each group."""
-    n = np.zeros((n_values, n_groups), dtype=np.int64)
+    n = np.zeros((n_values, n_groups), dtype=np.int32)
     for i in range(x.shape[0]):
         for j in range(x.shape[1]):
             if x[i, j] >= 0:

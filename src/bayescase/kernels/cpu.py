@@ -228,11 +228,11 @@ def reseat(data, state, hyper, rows, u, m):
 class Work:
     """Everything a chain needs beside its state: tables, one scratch per block, and the threads to run blocks on."""
 
-    def __init__(self, data, hyper, z_type, pool=None, n_blocks=1):
+    def __init__(self, data, hyper, z_type, pool=None, n_blocks=1, rises=None):
         N, P = data.x.shape
         S = len(hyper.beta)
         self.pool = pool
-        self.data, self.hyper = data, None
+        self.data, self.hyper, self.rises = data, None, rises
         self.use(hyper)
         self.tables = make_tables(data, S)
         self.scratch = [make_scratch(data, S, z_type) for _ in range(n_blocks)]
@@ -245,7 +245,9 @@ class Work:
     def use(self, hyper):
         """Make what depends on the hyperparameters, if they are not those of the last time."""
         if hyper is not self.hyper:
-            self.hyper, self.rises = hyper, make_rises(self.data, hyper)
+            if self.hyper is not None or self.rises is None:  # else they came from a Work with the same hyperparameters
+                self.rises = make_rises(self.data, hyper)
+            self.hyper = hyper
             self.omega_const = float(np.log1p(-hyper.q).sum())
 
     def each(self, blocks, kernel):
