@@ -13,6 +13,10 @@ Reading order, each file using only those before it:
     posterior    draws → averages, labels aligned
     diagnostics  R-hat, effective draws and a verdict; ArviZ
     sampling     the only loop: chains × sweeps
+    explanation  what clusters, cases and differences are, in words and numbers
+    drawing      what plots are drawn with
+    cards        clusters drawn by their prototypes
+    plots        explanations and draws → figures
     estimator    BayesianCaseModel, the scikit-learn coat
     classifier   BayesianCaseClassifier: labels from memberships, explained by prototypes
     selection    select_n_clusters: the held-out curve

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from . import __version__, storage
 from .checks import (
+    check_cluster,
     check_columns,
     check_fitted,
     check_names,
@@ -34,7 +35,16 @@ from .checks import (
 )
 from .diagnostics import Diagnostics, Round, diagnose, to_arviz
 from .encoding import Encoding, FeatureTable, describe, kinds_in_words
-from .explanation import CaseExplanation, ModelExplanation, PairExplanation, explain, explain_case, explain_pair
+from .explanation import (
+    AgreementExplanation,
+    CaseExplanation,
+    ModelExplanation,
+    PairExplanation,
+    explain,
+    explain_agreement,
+    explain_case,
+    explain_pair,
+)
 from .hyper import LEARNED, Learn, gamma_of
 from .posterior import AGREE, Candidate, summarise, top_candidates
 from .sampling import Plan, Report, doubling, one_round, run, seed_of
@@ -578,11 +588,27 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         """
         check_is_fitted(self)
         for s in (first, second):
-            if not is_int(s) or not 0 <= s < self.n_clusters_:
-                raise ValueError(f"There is no cluster {s!r}: the model has {self.n_clusters_}, counted from 0.")
+            check_cluster(self, s)
         if first == second:
             raise ValueError(f"explain_pair needs two different clusters, not {first} twice.")
         return explain_pair(self, int(first), int(second), check_names(names, len(self._data.candidates)))
+
+    def explain_agreement(self, cluster: int, names: Any = None) -> AgreementExplanation:
+        """Which members of a cluster agree with its prototype, key feature by key feature; `plots.plot_agreement` draws it.
+
+        Parameters
+        ----------
+        cluster : int
+        names : sequence of str, default=None
+            Names of the rows of the catalogue.
+
+        Returns
+        -------
+        AgreementExplanation
+        """
+        check_is_fitted(self)
+        check_cluster(self, cluster)
+        return explain_agreement(self, int(cluster), check_names(names, len(self._data.candidates)))
 
     def _encode(self, X):
         check_is_fitted(self)
