@@ -17,6 +17,8 @@ Reading order, each file using only those before it:
     drawing      what plots are drawn with
     cards        clusters drawn by their prototypes
     plots        explanations and draws → figures
+    markup       explanations → HTML
+    report       one HTML page that explains a model
     estimator    BayesianCaseModel, the scikit-learn coat
     classifier   BayesianCaseClassifier: labels from memberships, explained by prototypes
     selection    select_n_clusters: the held-out curve

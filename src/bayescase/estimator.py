@@ -610,6 +610,40 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         check_cluster(self, cluster)
         return explain_agreement(self, int(cluster), check_names(names, len(self._data.candidates)))
 
+    def report(self, path: str | PathLike, names: Any = None, image_shape: Any = None, title: str | None = None) -> None:
+        """Write one HTML file that explains the model; needs the extra `plots`. It opens from disk and needs no network.
+
+        Parameters
+        ----------
+        path : path
+            File to write; one that is there is replaced.
+        names : sequence of str, default=None
+            Names of the rows of the catalogue.
+        image_shape : (height, width), default=None
+            The features are the pixels of an image, row by row.
+        title : str, default=None
+            Heading of the page.
+        """
+        from .report import write_report
+
+        write_report(self, path, names=names, image_shape=image_shape, title=title)
+
+    def _html_cards(self, more):
+        from .markup import notebook
+
+        return notebook(self.explain(), more) if hasattr(self, "_posterior") else more
+
+    @property
+    def _repr_html_(self):  # as scikit-learn: an attribute only if its display is set to diagrams
+        diagram = super()._repr_html_
+        return lambda: self._html_cards(diagram())
+
+    def _repr_mimebundle_(self, **kwargs):
+        bundle = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle:
+            bundle["text/html"] = self._html_cards(bundle["text/html"])
+        return bundle
+
     def _encode(self, X):
         check_is_fitted(self)
         table = read(X)
