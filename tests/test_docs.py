@@ -28,7 +28,7 @@ def test_readme_code_prints_what_the_readme_shows():
     assert printed.getvalue() == output
 
 
-PAGES = ("docs/diagnostics.md", "docs/guide.md", "docs/prediction.md", "docs/steering.md")
+PAGES = ("docs/diagnostics.md", "docs/explanations.md", "docs/guide.md", "docs/prediction.md", "docs/steering.md")
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -36,6 +36,8 @@ def test_code_of_a_page_runs_from_top_to_bottom_and_prints_what_it_shows(page):
     text, names = (ROOT / page).read_text("utf-8"), {}
     if "arviz" in text:
         pytest.importorskip("arviz", reason="pip install 'bayescase[arviz]'")
+    if "plots" in text:
+        pytest.importorskip("matplotlib", reason="pip install 'bayescase[plots]'")
     blocks = re.findall(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", text, re.S)
     assert len(blocks) == text.count("```python") > 0
     for code, output in blocks:

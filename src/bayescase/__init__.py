@@ -18,7 +18,12 @@ Reading order, each file using only those before it:
     diagnostics  R-hat, effective draws and a verdict; ArviZ
     sampling     the only loop: chains × sweeps
     checks       what a user gives and what a file holds, checked
-    explanation  what a cluster is, why a case is in it, how two differ
+    explanation  what clusters, cases and differences are, in words and numbers
+    drawing      what plots are drawn with
+    cards        clusters drawn by their prototypes
+    plots        explanations and draws → figures
+    markup       explanations → HTML
+    report       one HTML page that explains a model
     estimator    BayesianCaseModel, the scikit-learn coat
     classifier   BayesianCaseClassifier: labels from memberships, explained by prototypes
     selection    select_n_clusters: the held-out curve

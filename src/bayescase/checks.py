@@ -205,6 +205,11 @@ def check_names(names, M):
     return [str(name) for name in names]
 
 
+def check_cluster(model, s):
+    if not is_int(s) or not 0 <= s < model.n_clusters_:
+        raise ValueError(f"There is no cluster {s!r}: the model has {model.n_clusters_}, counted from 0.")
+
+
 def check_columns(model, table):
     """As scikit-learn does: names on one side only are a warning, another number of columns without names is an error."""
     name, wanted = type(model).__name__, model._encoding.wanted

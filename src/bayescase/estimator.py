@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from . import __version__, storage
 from .checks import (
+    check_cluster,
     check_columns,
     check_fitted,
     check_names,
@@ -34,7 +35,16 @@ from .checks import (
 )
 from .diagnostics import Diagnostics, Round, diagnose, to_arviz
 from .encoding import Encoding, FeatureTable, describe, kinds_in_words
-from .explanation import CaseExplanation, ModelExplanation, PairExplanation, explain, explain_case, explain_pair
+from .explanation import (
+    AgreementExplanation,
+    CaseExplanation,
+    ModelExplanation,
+    PairExplanation,
+    explain,
+    explain_agreement,
+    explain_case,
+    explain_pair,
+)
 from .hyper import LEARNED, Learn, gamma_of
 from .posterior import AGREE, Candidate, summarise, top_candidates
 from .sampling import Plan, Report, doubling, one_round, run, seed_of
@@ -607,11 +617,61 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         """
         check_is_fitted(self)
         for s in (first, second):
-            if not is_int(s) or not 0 <= s < self.n_clusters_:
-                raise ValueError(f"There is no cluster {s!r}: the model has {self.n_clusters_}, counted from 0.")
+            check_cluster(self, s)
         if first == second:
             raise ValueError(f"explain_pair needs two different clusters, not {first} twice.")
         return explain_pair(self, int(first), int(second), self._names(names))
+
+    def explain_agreement(self, cluster: int, names: Any = None) -> AgreementExplanation:
+        """Which members of a cluster agree with its prototype, key feature by key feature; `plots.plot_agreement` draws it.
+
+        Parameters
+        ----------
+        cluster : int
+        names : sequence of str, default=None
+            Names of the rows of the catalogue.
+
+        Returns
+        -------
+        AgreementExplanation
+        """
+        check_is_fitted(self)
+        check_cluster(self, cluster)
+        return explain_agreement(self, int(cluster), self._names(names))
+
+    def report(self, path: str | PathLike, names: Any = None, image_shape: Any = None, title: str | None = None) -> None:
+        """Write one HTML file that explains the model; needs the extra `plots`. It opens from disk and needs no network.
+
+        Parameters
+        ----------
+        path : path
+            File to write; one that is there is replaced.
+        names : sequence of str, default=None
+            Names of the rows of the catalogue.
+        image_shape : (height, width), default=None
+            The features are the pixels of an image, row by row.
+        title : str, default=None
+            Heading of the page.
+        """
+        from .report import write_report
+
+        write_report(self, path, names=names, image_shape=image_shape, title=title)
+
+    def _html_cards(self, more):
+        from .markup import notebook
+
+        return notebook(self.explain(), more) if hasattr(self, "_posterior") else more
+
+    @property
+    def _repr_html_(self):  # as scikit-learn: an attribute only if its display is set to diagrams
+        diagram = super()._repr_html_
+        return lambda: self._html_cards(diagram())
+
+    def _repr_mimebundle_(self, **kwargs):
+        bundle = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle:
+            bundle["text/html"] = self._html_cards(bundle["text/html"])
+        return bundle
 
     def _encode(self, X):
         check_is_fitted(self)

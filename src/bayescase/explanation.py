@@ -15,6 +15,8 @@ import numpy as np
 SMALLEST = 1e-300  # a probability whose logarithm is still finite
 NEIGHBOURS = 5
 CRITICISMS = 5
+MEMBERS = 30
+UNLIKE = 0.15  # so much more probable here than elsewhere sets a cluster apart
 DISTINCTIONS = 5  # features that tell a cluster from another
 INTERVAL = (0.05, 0.95)
 
@@ -24,16 +26,15 @@ class Explanation:
 
     def to_json(self) -> dict:
         """Plain lists, words and numbers, with the kind of each explanation."""
-        return {"kind": type(self).__name__} | {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
+        return {"kind": type(self).__name__} | _plain(self)
 
     @classmethod
     def from_json(cls, value: dict) -> Explanation:
-        """The explanation that `to_json` made."""
-        kinds = {kind.__name__: kind for kind in (ClusterExplanation, CaseExplanation, PairExplanation, ModelExplanation)}
+        """The explanation that `to_json` made; ValueError if it is none."""
         try:
-            kind = kinds[value["kind"]]
+            kind = {kind.__name__: kind for kind in EXPLANATIONS if issubclass(kind, cls)}[value["kind"]]
             return _build(kind, value)
-        except (KeyError, TypeError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"This is not an explanation of bayescase ({error!r}).") from error
 
 
@@ -60,6 +61,12 @@ class FeatureRole:
     elsewhere: float | None  # and in the others together
     typical: Any  # the most probable value
     typical_share: float
+    distribution: tuple[tuple[Any, float, float], ...]  # every value with its probability here and elsewhere
+
+    @property
+    def unlike(self) -> bool:
+        """Is the prototype's value much more common here than elsewhere?"""
+        return self.share is not None and self.elsewhere is not None and self.share - self.elsewhere >= UNLIKE
 
 
 @dataclass(frozen=True)
@@ -109,11 +116,11 @@ class ClusterExplanation(Explanation):
     @property
     def key_features(self) -> tuple[FeatureRole, ...]:
         """The features of the subspace; first those whose value is common here and rare elsewhere."""
-        return tuple(sorted((f for f in self.features if f.key), key=lambda f: -telling(f.share, f.elsewhere)))
+        return key_features(self.features)
 
     def __str__(self):
         head = f"Cluster {self.cluster}: {self.size} cases like {self.prototype.name}"
-        keys = [f"{f.name} = {show(f.value)} ({f.share:.0%}, elsewhere {f.elsewhere:.0%})" for f in self.key_features]
+        keys = [f"{phrase(f.name, f.value)} ({f.share:.0%}, elsewhere {f.elsewhere:.0%})" for f in self.key_features]
         return f"{head}, which share {listed(keys, 6)}." if keys else f"{head}. No feature is shared by most of them."
 
 
@@ -196,7 +203,7 @@ class CaseExplanation(Explanation):
         words += f"{self.prototype.name}: agrees on {agrees} of {of} key features."
         if self.reasons:
             reason = self.reasons[0]
-            best = [f"{c.feature} = {show(c.value)}" for c in reason.contributions if c.weight > 0][:3]
+            best = [phrase(c.feature, c.value) for c in reason.contributions if c.weight > 0][:3]
             if best:
                 words += f" Not in cluster {reason.there}, mostly because of {listed(best, 3)}."
         return words
@@ -216,7 +223,7 @@ class PairExplanation(Explanation):
     def __str__(self):
         sides = []
         for s, found in ((self.first, self.first_against_second), (self.second, self.second_against_first)):
-            values = [f"{d.feature} = {show(d.value)} ({d.here:.0%}, not {d.there:.0%})" for d in found]
+            values = [f"{phrase(d.feature, d.value)} ({d.here:.0%}, not {d.there:.0%})" for d in found]
             sides.append(f"Cluster {s} has more often {listed(values, 4)}.")
         return " ".join(sides)
 
@@ -240,6 +247,52 @@ class ModelExplanation(Explanation):
     def __str__(self):
         head = f"{self.n_cases} cases, {self.n_features} features, {len(self.clusters)} clusters. {self.verdict}"
         return "\n".join([head, *map(str, self.clusters)])
+
+
+@dataclass(frozen=True)
+class KeyAgreement:
+    """How many members agree with the prototype on a key feature."""
+
+    name: str
+    value: Any  # the prototype's
+    agreeing: float  # share of the members that have a value
+
+
+@dataclass(frozen=True)
+class Member:
+    """A case of a cluster beside its prototype."""
+
+    row: int
+    name: str
+    membership: float
+    agrees: tuple[bool | None, ...]  # key feature by key feature; None where the case has no value
+
+
+@dataclass(frozen=True)
+class AgreementExplanation(Explanation):
+    """Which members of a cluster agree with its prototype, and on what."""
+
+    cluster: int
+    size: int
+    prototype: Prototype
+    features: tuple[KeyAgreement, ...]  # those of the subspace, the most telling first
+    members: tuple[Member, ...]  # from those that agree most to those that agree least, evenly chosen if there are many
+
+    def __str__(self):
+        if not self.features or not self.members:
+            return f"Cluster {self.cluster} has no key features that its members could agree on."
+        mean = np.mean([f.agreeing for f in self.features])
+        words = (
+            f"Members of cluster {self.cluster} agree with {self.prototype.name} on {mean:.0%} of its key features on average"
+        )
+        best, worst = (pick(self.features, key=lambda f: f.agreeing) for pick in (max, min))
+        if best.agreeing == worst.agreeing:
+            return f"{words}."
+        ends = (f"{phrase(cut(f.name, 60), f.value)} ({f.agreeing:.0%})" for f in (best, worst))
+        return f"{words}; most on {', least on '.join(ends)}."
+
+
+EXPLANATIONS = (ClusterExplanation, CaseExplanation, PairExplanation, ModelExplanation, AgreementExplanation)
 
 
 # --- making them ----------------------------------------------------------------------------------------------------------
@@ -266,13 +319,27 @@ def explain(model, names=None) -> ModelExplanation:
 
 
 def explain_cluster(model, s, names=None) -> ClusterExplanation:
-    features, values = model._encoding.features, model.value_probabilities_
+    candidates = tuple(_prototype(model, candidate, names) for candidate in model.prototype_probabilities_[s])
+    return ClusterExplanation(
+        cluster=int(s),
+        size=int((model.labels_ == s).sum()),
+        share=float(model.memberships_[:, s].mean()),
+        prototype=candidates[0],
+        features=feature_roles(model, s),
+        candidates=candidates,
+        contrasts=tuple(Contrast(t, distinguish(model, s, t)) for t in range(model.n_clusters_) if t != s),
+        criticisms=criticise(model, s, names),
+    )
+
+
+def feature_roles(model, s) -> tuple[FeatureRole, ...]:
     others = model.memberships_.sum(axis=0) * (np.arange(model.n_clusters_) != s)
     others = others / max(others.sum(), SMALLEST)
     roles = []
-    for j, feature in enumerate(features):
+    for j, feature in enumerate(model._encoding.features):
         own = model.prototype_cases_[s, j]
-        chances = values[j][s]
+        chances, elsewhere = model.value_probabilities_[j][s], others @ model.value_probabilities_[j]
+        v = None if own is None else feature.values.index(own)
         top = int(np.argmax(chances))
         roles.append(
             FeatureRole(
@@ -281,23 +348,19 @@ def explain_cluster(model, s, names=None) -> ClusterExplanation:
                 probability=float(model.subspace_probabilities_[s, j]),
                 prior=float(model._hyper.q[s, j]),
                 value=_plain(own),
-                share=None if own is None else float(chances[feature.values.index(own)]),
-                elsewhere=None if own is None else float(others @ values[j][:, feature.values.index(own)]),
+                share=None if v is None else float(chances[v]),
+                elsewhere=None if v is None else float(elsewhere[v]),
                 typical=_plain(feature.values[top]),
                 typical_share=float(chances[top]),
+                distribution=tuple(zip(map(_plain, feature.values), chances.tolist(), elsewhere.tolist(), strict=True)),
             )
         )
-    candidates = tuple(_prototype(model, candidate, names) for candidate in model.prototype_probabilities_[s])
-    return ClusterExplanation(
-        cluster=int(s),
-        size=int((model.labels_ == s).sum()),
-        share=float(model.memberships_[:, s].mean()),
-        prototype=candidates[0],
-        features=tuple(roles),
-        candidates=candidates,
-        contrasts=tuple(Contrast(t, distinguish(model, s, t)) for t in range(model.n_clusters_) if t != s),
-        criticisms=criticise(model, s, names),
-    )
+    return tuple(roles)
+
+
+def key_features(roles) -> tuple[FeatureRole, ...]:
+    """Those of the subspace; first those whose value is common here and rare elsewhere."""
+    return tuple(sorted((f for f in roles if f.key), key=lambda f: -telling(f.share, f.elsewhere)))
 
 
 def explain_pair(model, s, t, names=None) -> PairExplanation:
@@ -312,15 +375,16 @@ def telling(here, there) -> float:
 
 def distinguish(model, s, t, most=DISTINCTIONS) -> tuple[Distinction, ...]:
     """The features by which an average case of cluster s shows that it is not of cluster t, with their most telling value."""
+    features, offset = model._encoding.features, model._encoding.offset
+    here, there = np.maximum(model._posterior["values"][:, [s, t]].T, SMALLEST)
+    weights = here * (np.log(here) - np.log(there))
+    total = np.add.reduceat(weights, offset[:-1])
     found = []
-    for j, feature in enumerate(model._encoding.features):
-        here, there = model.value_probabilities_[j][[s, t]]
-        weights = here * (np.log(np.maximum(here, SMALLEST)) - np.log(np.maximum(there, SMALLEST)))
-        v = int(np.argmax(weights))
-        found.append(
-            Distinction(feature.name, _plain(feature.values[v]), float(here[v]), float(there[v]), float(weights.sum()))
-        )
-    return tuple(sorted(found, key=lambda d: -d.weight)[:most])
+    for j in np.argsort(-total, kind="stable")[:most]:
+        v = int(np.argmax(weights[offset[j] : offset[j + 1]]))
+        at, value = offset[j] + v, _plain(features[j].values[v])
+        found.append(Distinction(features[j].name, value, float(here[at]), float(there[at]), float(total[j])))
+    return tuple(found)
 
 
 def criticise(model, s, names=None, most=CRITICISMS) -> tuple[Criticism, ...]:
@@ -332,7 +396,7 @@ def criticise(model, s, names=None, most=CRITICISMS) -> tuple[Criticism, ...]:
     log_phi = log_values(model)
     fit = log_phi[x[rows][:, keys].astype(np.intp) + 1, s].sum(axis=1)
     own = model._data.x is model._data.candidates
-    found = []
+    found: list[Criticism] = []
     for i in rows[np.argsort(fit, kind="stable")]:
         same = agreements(model, s, x[i])
         known = [(j, same[j]) for j in keys if same[j] is not None]
@@ -391,6 +455,37 @@ def explain_case(model, x, tables, names=None) -> CaseExplanation:
     )
 
 
+def explain_agreement(model, s, names=None, most=MEMBERS) -> AgreementExplanation:
+    roles = key_features(feature_roles(model, s))
+    x, rows = model._data.x, np.flatnonzero(model.labels_ == s)
+    place = {feature.name: j for j, feature in enumerate(model._encoding.features)}
+    keys = [place[f.name] for f in roles]
+    same = np.stack([agreeing(model, s, j, x[rows, j]) for j in keys], axis=1) if keys else np.zeros((len(rows), 0))
+    seen = (x[rows][:, keys] >= 0) if keys else np.zeros((len(rows), 0), dtype=bool)
+    order = np.argsort(-same.sum(axis=1), kind="stable")
+    chosen = (
+        order[np.unique(np.linspace(0, len(order) - 1, min(most, len(order))).round().astype(int))] if len(order) else order
+    )
+    own = model._data.x is model._data.candidates
+    return AgreementExplanation(
+        cluster=int(s),
+        size=len(rows),
+        prototype=_prototype(model, model.prototype_probabilities_[s][0], names),
+        features=tuple(
+            KeyAgreement(f.name, f.value, float(same[:, k].sum() / max(seen[:, k].sum(), 1))) for k, f in enumerate(roles)
+        ),
+        members=tuple(
+            Member(
+                row=int(rows[i]),
+                name=_name(rows[i], names if own else None),
+                membership=float(model.memberships_[rows[i], s]),
+                agrees=tuple(bool(a) if b else None for a, b in zip(same[i], seen[i], strict=True)),
+            )
+            for i in chosen
+        ),
+    )
+
+
 def reason(model, x, s, t) -> Reason:
     """log φ_s(x_j) − log φ_t(x_j) for every observed feature j."""
     log_phi = log_values(model)[x.astype(np.intp) + 1]
@@ -413,6 +508,13 @@ def neighbours(model, x, s, names=None, most=NEIGHBOURS) -> tuple[Neighbour, ...
     rows = np.lexsort((-everywhere, -same))[:most]
     own = cases is model._data.candidates
     return tuple(Neighbour(int(i), _name(i, names if own else None), int(same[i]), len(keys)) for i in rows)
+
+
+def agreeing(model, s, j, codes) -> np.ndarray:
+    """Which codes of feature j agree with the prototype of cluster s? Missing ones do not."""
+    data = model._data
+    u = data.candidates[model.prototypes_[s], j]
+    return np.isin(codes, data.k_idx[data.k_ptr[u] : data.k_ptr[u + 1]]) & (codes >= 0)
 
 
 def agreements(model, s, x) -> list[bool | None]:
@@ -451,6 +553,27 @@ def show(value) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
+def phrase(name, value) -> str:
+    """A feature and its value: "onion", "no onion", "coat = long"."""
+    return name if value is True else f"no {name}" if value is False else f"{name} = {show(value)}"
+
+
+def clean(words) -> str:
+    """One line that can be drawn and written, whatever was in it."""
+    words = " ".join(str(words).split()).encode("utf-8", "replace").decode()
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in words)
+
+
+def cut(words, most) -> str:
+    """At most so many letters."""
+    words = clean(words)
+    return words if len(words) <= most else words[: most - 1].rstrip() + "…"
+
+
+def counted(n, what="case") -> str:
+    return f"{n:,} {what}{'' if n == 1 else 's'}"
+
+
 def listed(words, most) -> str:
     """ "a, b and c"; what is beyond `most` is counted."""
     words = list(words)
@@ -459,10 +582,15 @@ def listed(words, most) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
+def as_set(roles) -> bool:
+    """Is the table one of present and absent features, such as ingredients or words?"""
+    return all(value in (0, 1) for role in roles for value, _, _ in role.distribution)
+
+
 # --- JSON -----------------------------------------------------------------------------------------------------------------
 
 
-def _plain(value):
+def _plain(value) -> Any:
     """NumPy's numbers as Python's, tuples as lists, dataclasses as dictionaries."""
     if is_dataclass(value):
         return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
@@ -473,19 +601,20 @@ def _plain(value):
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _build(kind, value):
-    """The other way round, by the types of the fields."""
-    if is_dataclass(kind):
-        hints = typing.get_type_hints(kind)
-        return kind(**{f.name: _build(hints[f.name], value[f.name]) for f in fields(kind)})
+def _build(kind: Any, value: Any) -> Any:
+    """The other way round, by the types of the fields; what has another type raises TypeError."""
     origin, inner = typing.get_origin(kind), typing.get_args(kind)
     if origin is UnionType:
-        if value is None:
-            return None
-        return _build(next(of for of in inner if of is not NoneType), value)
-    if origin is tuple:
+        return None if value is None else _build(next(of for of in inner if of is not NoneType), value)
+    if isinstance(kind, type) and is_dataclass(kind):
+        hints = typing.get_type_hints(kind)
+        return kind(**{f.name: _build(hints[f.name], value[f.name]) for f in fields(kind)})
+    if origin is tuple and isinstance(value, list):
         of = [inner[0]] * len(value) if inner[-1] is Ellipsis else inner
-        return tuple(_build(kind, item) for kind, item in zip(of, value, strict=True))
-    if origin is dict:
+        return tuple(_build(part, item) for part, item in zip(of, value, strict=True))
+    if origin is dict and isinstance(value, dict):
         return {key: _build(inner[1], item) for key, item in value.items()}
+    wanted = {Any: (NoneType, str, bool, int, float), float: (float, int)}.get(kind, (kind,))
+    if origin is not None or type(value) not in wanted:
+        raise TypeError(f"{value!r:.50} is not of type {kind}")
     return value

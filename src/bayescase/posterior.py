@@ -150,14 +150,19 @@ def summarise(chains, prune=False):
     memberships = np.ascontiguousarray(memberships[:, order[:S]])
     if prune:
         memberships /= memberships.sum(axis=1, keepdims=True)
-    new = [(tables[:, :, order], prior[:, order]) for chain, order in used for tables, prior in [chain.new_case_tables()]]
+    new = [(*chain.new_case_tables(), order) for chain, order in used]
+    tables = np.empty((sum(len(part) for part, _, _ in new), len(new[0][0][0]), S), dtype=np.float32)
+    at = 0
+    for part, _, order in new:
+        np.take(part, order, axis=2, out=tables[at : at + len(part)])
+        at += len(part)
     return Posterior(
         memberships=memberships,
         values=average(lambda chain: chain.values),
         chance=average(lambda chain: chain.chance.T).T,
         p=np.stack([chain.p[: chain.n, order] for chain, order in used]),
-        tables=np.concatenate([tables for tables, _ in new]),
-        prior=np.concatenate([prior for _, prior in new]),
+        tables=tables,
+        prior=np.concatenate([prior[:, order] for _, prior, order in new]),
         relabel=relabel,
         overlap=overlap,
     )
