@@ -22,7 +22,7 @@ from rich.table import Table
 
 N, P, V = 9298, 256, 7
 WARM, REPEATS, PER_REPEAT = 20, 9, 20
-console = Console()
+console = Console(width=120)
 
 
 def usps_like(path=None):
