@@ -14,6 +14,7 @@ from bayescase.explanation import (
     ModelExplanation,
     as_set,
     clean,
+    counted,
     cut,
     listed,
     phrase,
@@ -212,7 +213,7 @@ def test_distinctions_are_divergences(words):
 def test_the_sentence_of_a_cluster_has_its_numbers(words):
     for cluster in words.explain([f"text {i}" for i in range(60)]).clusters:
         text = str(cluster)
-        assert f"Cluster {cluster.cluster}: {cluster.size} cases like {cluster.prototype.name}" in text
+        assert f"Cluster {cluster.cluster}: {counted(cluster.size)} like {cluster.prototype.name}" in text
         assert cluster.prototype.name == f"text {cluster.prototype.row}"
         first = cluster.key_features[0]
         said = f"{'' if first.value else 'no '}{first.name} ({first.share:.0%}, elsewhere {first.elsewhere:.0%})"

@@ -119,7 +119,7 @@ class ClusterExplanation(Explanation):
         return key_features(self.features)
 
     def __str__(self):
-        head = f"Cluster {self.cluster}: {self.size} cases like {self.prototype.name}"
+        head = f"Cluster {self.cluster}: {counted(self.size)} like {self.prototype.name}"
         keys = [f"{phrase(f.name, f.value)} ({f.share:.0%}, elsewhere {f.elsewhere:.0%})" for f in self.key_features]
         return f"{head}, which share {listed(keys, 6)}." if keys else f"{head}. No feature is shared by most of them."
 
@@ -245,7 +245,8 @@ class ModelExplanation(Explanation):
     chains: int
 
     def __str__(self):
-        head = f"{self.n_cases} cases, {self.n_features} features, {len(self.clusters)} clusters. {self.verdict}"
+        sizes = [counted(self.n_cases), counted(self.n_features, "feature"), counted(len(self.clusters), "cluster")]
+        head = f"{', '.join(sizes)}. {self.verdict}"
         return "\n".join([head, *map(str, self.clusters)])
 
 
