@@ -30,7 +30,7 @@ def recipes():
 
 @pytest.fixture(scope="module")
 def table(mixed):
-    return fit(mixed[0], "auto", max_clusters=4, q="learn")
+    return fit(mixed[0], "auto", max_clusters=12, q="learn")
 
 
 @pytest.fixture(scope="module")

@@ -47,9 +47,9 @@ def test_the_split_into_blocks_changes_nothing(holes, sampler, cells, same, monk
     blocks = []
     prepare = bayescase.kernels.cpu.Work.__init__
 
-    def spy(self, data, hyper, z_type, pool=None, n_blocks=1):
+    def spy(self, data, hyper, z_type, pool=None, n_blocks=1, rises=None):
         blocks.append(n_blocks)
-        prepare(self, data, hyper, z_type, pool, n_blocks)
+        prepare(self, data, hyper, z_type, pool, n_blocks, rises)
 
     monkeypatch.setattr(bayescase.sampling, "BLOCK_CELLS", cells)
     monkeypatch.setattr(bayescase.kernels.cpu.Work, "__init__", spy)
