@@ -48,7 +48,7 @@ def feature(column, **settings):
         ([True, True, None, True], "category", (True,), [0, 0, -1, 0]),
         (["b", "a", "b"], "category", ("a", "b"), [1, 0, 1]),
         (["b", None, NAN, pd.NA, pd.NaT, "a", "b"], "category", ("a", "b"), [1, -1, -1, -1, -1, 0, 1]),
-        (["b", np.datetime64("NaT"), Decimal("NaN"), np.float32("nan"), "b"], "category", ("b",), [0, -1, -1, -1, 0]),
+        (["b", np.datetime64("NaT", "D"), Decimal("NaN"), np.float32("nan"), "b"], "category", ("b",), [0, -1, -1, -1, 0]),
         ([1, "x", 1, None, 2.5, "x", 2.5], "category", ("1", "2.5", "x"), [0, 2, 0, -1, 1, 2, 1]),
         (["", "a", "", "nan"], "category", ("", "a", "nan"), [0, 1, 0, 2]),
         ([1, None, 2, 1, 2], "integer", (1, 2), [0, -1, 1, 0, 1]),
@@ -171,7 +171,9 @@ def test_decimals_are_numbers():
     assert feature([Decimal("1.50"), Decimal("2.25"), Decimal("9.00")] * 9)[0].kind == "number"
 
 
-@pytest.mark.parametrize("value", [None, NAN, np.nan, np.float32("nan"), pd.NA, pd.NaT, np.datetime64("NaT"), Decimal("NaN")])
+@pytest.mark.parametrize(
+    "value", [None, NAN, np.nan, np.float32("nan"), pd.NA, pd.NaT, np.datetime64("NaT", "D"), Decimal("NaN")]
+)
 def test_is_missing(value):
     assert is_missing(value)
 
