@@ -4,17 +4,19 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from bayescase import cli
-from bayescase.experiments import EXPERIMENTS, frame, reproduce, write_page
+from bayescase.experiments import EXPERIMENTS, digits, frame, reproduce, write_page
 
 pytest.importorskip("matplotlib", reason="pip install 'bayescase[plots]'")
 
 DATA = Path(__file__).parents[2] / "shared/data"
 TINY = {
     "smiley": {"n_cases": 40, "n_iter": 10, "n_chains": 1},
+    "digits": {"usps": True, "sizes": [5, 6], "samplers": ["rows", "collapsed"], "n_iter": 6, "thin": 2, "n_chains": 2},
     "recipes": {"n_iter": 10, "n_chains": 1},
 }
 
@@ -109,6 +111,32 @@ def test_bad_data_is_one_sentence(tmp_path):
     assert not list((tmp_path / "out").rglob("*.json"))
     (tmp_path / "file").write_text("")
     assert "is a file; give a folder" in call("--out", tmp_path / "file").stderr
+
+
+def test_damaged_digits_are_one_sentence(tmp_path):
+    path = tmp_path / "usps_16x16.npz"
+    for damage in (lambda: path.write_bytes(b"PK\x03\x04 and no more"), lambda: np.savez(path, X=np.zeros(3)), path.touch):
+        path.unlink(missing_ok=True)
+        damage()
+        with pytest.raises(ValueError, match="does not have the arrays X_train"):
+            EXPERIMENTS["digits"].run(0, TINY["digits"], tmp_path)
+
+
+def test_half_of_the_labels_of_the_papers_start_are_wrong():
+    y = np.repeat(np.arange(10), 7)
+    start = digits.half_correct(y, np.random.default_rng(0))
+    assert (start == y).sum() == 35
+    assert set(start) <= set(range(10))
+
+
+def test_starts_and_samplers_of_digits_are_told_apart():
+    fits = EXPERIMENTS["digits"].run(0, TINY["digits"], None)["fits"]
+    kinds = {(fit["size"], fit["start"], fit["sampler"], fit["model"]) for fit in fits}
+    assert len(kinds) == len(fits)
+    assert {start for _, start, _, _ in kinds} == set(digits.STARTS)
+    assert {sampler for _, _, sampler, _ in kinds} >= {"rows", "collapsed"}
+    assert all(0 <= fit["svm"] <= 1 for fit in fits)
+    assert all(("curve" in fit) == (fit["model"] == "bcm") for fit in fits)
 
 
 def test_the_command_knows_every_experiment():

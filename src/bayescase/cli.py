@@ -24,7 +24,7 @@ from . import __version__
 
 STOPPED = 130
 PLOTS = ("prototypes", "subspaces", "values", "memberships", "agreement", "case", "ribbon", "history")
-REPRODUCED = ("smiley", "recipes", "all")
+REPRODUCED = ("smiley", "digits", "recipes", "all")
 KINDS = ("category", "ordered", "integer", "number", "count")
 
 # Advice of the package in the words of the command line.

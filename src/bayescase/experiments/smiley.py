@@ -1,6 +1,7 @@
 """Table 1: smiley faces from the prior, told by LDA's words and by prototypes and subspaces."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sklearn.metrics import normalized_mutual_info_score
@@ -106,25 +107,25 @@ def figures(results: list[dict]) -> dict:
 
     result, high, left = results[0], 1.7, 0.75 * SHOWN + 0.4
     topics = result["lda"]["topics"] if result["lda"] else []
-    sheet = Sheet(left + 6.6, 0.6 + high * S)
-    for x, words in ((0.2, "Cases of the cluster"), (left, "LDA: values and probabilities"), (left + 2.7, "BCM: prototype")):
+    sheet = Sheet(left + 6.9, 0.6 + high * S)
+    for x, words in ((0.2, "Cases of the cluster"), (left, "LDA: values and probabilities"), (left + 3.1, "BCM: prototype")):
         sheet.write(x, 0.3, words, size=LARGE, weight="bold")
     for s, cluster in enumerate(result["clusters"]):
         y = 0.6 + high * (s + 0.5)
-        sheet.rule(0.2, 0.6 + high * s, left + 6.2)
+        sheet.rule(0.2, 0.6 + high * s, left + 6.5)
         for k, face in enumerate(cluster["faces"]):
             draw_face(sheet.ax, 0.55 + 0.75 * k, y, 0.27, face)
         # Topics have no order: the one of the same planted cluster stands beside it.
-        top = next((topic["top"] for topic in topics if topic["planted"] == cluster["planted"]), [])
+        top: list = next((topic["top"] for topic in topics if topic["planted"] == cluster["planted"]), [])
         for k, (name, value, probability) in enumerate(top):
             sheet.write(left, y + 0.3 * (k - 1), f"{name} {value}: {probability:.2f}")
         if not top:
             sheet.write(left, y, "no topic of its own" if topics else "tomotopy is not installed", size=SMALL, color=GREY)
-        draw_face(sheet.ax, left + 3.3, y, 0.48, cluster["prototype"])
+        draw_face(sheet.ax, left + 3.7, y, 0.48, cluster["prototype"])
         values = dict(zip(FACE, cluster["prototype"], strict=True))
-        sheet.write(left + 4.1, y - 0.15, "what matters:", size=SMALL, color=GREY)
+        sheet.write(left + 4.5, y - 0.15, "what matters:", size=SMALL, color=GREY)
         for k, name in enumerate(cluster["subspace"]):
-            sheet.write(left + 4.1, y + 0.1 + 0.25 * k, f"{name} ({values[name]})")
+            sheet.write(left + 4.5, y + 0.1 + 0.25 * k, f"{name} ({values[name]})")
     return {"Table 1, first seed: cases, LDA's values, and the prototypes and subspaces of BCM": sheet.figure}
 
 
@@ -137,7 +138,7 @@ def draw_face(ax, x, y, r, face):
     from matplotlib.patches import Rectangle as Box
 
     colour, shape, eyes, mouth, ears = face
-    ink = {"ec": "black", "lw": 1.0}
+    ink: dict[str, Any] = {"ec": "black", "lw": 1.0}
     size = {"none": 0.0, "small": 0.16, "large": 0.3}[ears] * r
     if size:
         for side in (-1, 1):  # beside the head, which is narrower higher up if it is a triangle
