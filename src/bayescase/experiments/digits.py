@@ -260,8 +260,8 @@ DIGITS = Experiment(
     title="Handwritten digits (figures 2a, 2b and 4a)",
     paper="10 to 70 images of each digit in seven bins, S = 10, α = .01, λ = 1, c = 50, q = .8, 1,000 iterations. Both "
     "models of the paper start with one half of the labels correct. The accuracy on π is that of a linear SVM, here "
-    "cross-validated in five folds; the unsupervised accuracy gives each case the label of its prototype. Without labels, the chain with the "
-    "highest mean log joint is reported.",
+    "cross-validated in five folds; the unsupervised accuracy gives each case the label of its prototype. Without labels, "
+    "the chain with the highest mean log joint is reported.",
     files=(FILE,),
     full={
         "usps": True,
