@@ -785,10 +785,10 @@ def reproduce(experiment, data, out, quick, seeds, jobs):
     if os.path.exists(out) and not os.path.isdir(out):
         raise ValueError(f"--out: {out} is a file; give a folder.")
     chosen = [one for name, one in experiments.EXPERIMENTS.items() if experiment in (name, "all")]
-    found = experiments.reproduce(
+    experiments.reproduce(
         chosen, Path(out), data, quick=quick, seeds=seeds, n_jobs=jobs, say=lambda words: click.echo(words, err=True)
     )
-    click.echo(f"The page is {experiments.write_page(chosen, found, Path(out), quick, data)}.")
+    click.echo(f"The page is {experiments.write_page(experiments.EXPERIMENTS.values(), Path(out))}.")
 
 
 @contextmanager

@@ -87,16 +87,28 @@ def one_seed(experiment, seed, head, out, data, n_jobs, log):
     return json.loads(text)["numbers"]
 
 
-def read_numbers(path, head):
-    """Results of other settings or other data are neither mixed in nor overwritten."""
+def read_result(path):
+    """(what was run, its numbers) of a file."""
     try:
         kept = json.loads(path.read_text("utf-8"))
-        same, numbers = {name: kept[name] for name in head} == head, kept["numbers"]
+        return {name: kept[name] for name in ("experiment", "settings", "source")}, kept["numbers"]
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path} is not a result of `bayescase reproduce`; move it away.") from error
-    if not same:
+
+
+def read_numbers(path, head):
+    """Results of other settings or other data are neither mixed in nor overwritten."""
+    made, numbers = read_result(path)
+    if made != head:
         raise ValueError(f"{path} was made with other settings or data; give another --out, or delete {path.parent}.")
     return numbers
+
+
+def read_results(experiment: Experiment, out: Path) -> tuple[dict, list[dict]]:
+    """(what was run, the numbers of each seed) of an experiment; empty if it was not run."""
+    paths = sorted((out / experiment.name).glob("seed-*.json"), key=lambda path: (len(path.name), path.name))
+    head = read_result(paths[0])[0] if paths else {}
+    return head, [read_numbers(path, head) for path in paths]
 
 
 def check_data(experiments, data):

@@ -1,9 +1,10 @@
 """Results → one page: the paper on the left, ours with its spread on the right, and where they differ."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from ..storage import replacing
-from .frame import Experiment, seeds_in_words
+from .frame import Experiment, read_results, seeds_in_words
 
 HEAD = """# The paper's tables and figures
 
@@ -12,16 +13,15 @@ standard deviation over seeds.
 """
 
 
-def write_page(
-    experiments: list[Experiment], results: dict[str, list[dict]], out: Path, quick: bool, data: Path | None
-) -> Path:
-    """The page beside the folder of results, under the same name, and its figures within."""
+def write_page(experiments: Iterable[Experiment], out: Path) -> Path:
+    """The page, with every experiment that has results: beside their folder, under its name. Figures go into the folder."""
     page = out.with_name(out.name + ".md")
     parts = [HEAD.format(folder=out.name)]
     for experiment in experiments:
-        numbers = results[experiment.name]
-        source = experiment.source(experiment.quick if quick else experiment.full, data)
-        parts.append(section(experiment, numbers, source, quick))
+        head, numbers = read_results(experiment, out)
+        if not numbers:
+            continue
+        parts.append(section(experiment, head, numbers))
         for k, (caption, figure) in enumerate(experiment.figures(numbers).items()):
             path = out / experiment.name / f"figure-{k + 1}.png"
             with replacing(path) as file:
@@ -32,12 +32,12 @@ def write_page(
     return page
 
 
-def section(experiment, numbers, source, quick):
-    pace = " A quick run: fewer sweeps than the paper's." if quick else ""
+def section(experiment, head, numbers):
+    pace = "" if head["settings"] == experiment.full else " A quick run, shorter than the full one."
     lines = [
         f"## {experiment.title}\n",
         f"{experiment.paper}\n",
-        f"Here: {source}, {seeds_in_words(len(numbers))}.{pace}\n",
+        f"Here: {head['source']}, {seeds_in_words(len(numbers))}.{pace}\n",
         "| | the paper | here | |",
         "|---|---|---|---|",
         *("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in experiment.rows(numbers)),
