@@ -9,9 +9,9 @@ import pytest
 from click.testing import CliRunner
 
 from bayescase import cli
-from bayescase.experiments import EXPERIMENTS, digits, frame, reproduce, write_page
 
 pytest.importorskip("matplotlib", reason="pip install 'bayescase[plots]'")
+from bayescase.experiments import EXPERIMENTS, digits, frame, reproduce, write_page
 
 DATA = Path(__file__).parents[2] / "shared/data"
 TINY = {
@@ -113,6 +113,14 @@ def test_bad_data_is_one_sentence(tmp_path):
     assert not list((tmp_path / "out").rglob("*.json"))
     (tmp_path / "file").write_text("")
     assert "is a file; give a folder" in call("--out", tmp_path / "file").stderr
+
+
+def test_ctrl_c_says_how_to_go_on(tmp_path, monkeypatch):
+    stopped = counting(EXPERIMENTS["smiley"], [], fail_at=0)
+    monkeypatch.setitem(EXPERIMENTS, "smiley", stopped)
+    done = CliRunner().invoke(cli.main, ["reproduce", "smiley", "--out", str(tmp_path / "out")])
+    assert done.exit_code == cli.STOPPED
+    assert done.stderr == "Stopped; the same command goes on after the seeds that are done.\n"
 
 
 def test_damaged_digits_are_one_sentence(tmp_path):

@@ -785,9 +785,13 @@ def reproduce(experiment, data, out, quick, seeds, jobs):
     if os.path.exists(out) and not os.path.isdir(out):
         raise ValueError(f"--out: {out} is a file; give a folder.")
     chosen = [one for name, one in experiments.EXPERIMENTS.items() if experiment in (name, "all")]
-    experiments.reproduce(
-        chosen, Path(out), data, quick=quick, seeds=seeds, n_jobs=jobs, say=lambda words: click.echo(words, err=True)
-    )
+    try:
+        experiments.reproduce(
+            chosen, Path(out), data, quick=quick, seeds=seeds, n_jobs=jobs, say=lambda words: click.echo(words, err=True)
+        )
+    except KeyboardInterrupt:
+        click.echo("Stopped; the same command goes on after the seeds that are done.", err=True)
+        raise click.exceptions.Exit(STOPPED) from None
     click.echo(f"The page is {experiments.write_page(experiments.EXPERIMENTS.values(), Path(out))}.")
 
 

@@ -13,6 +13,8 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.svm import SVC
 
+from ..cards import EMPTY, MARKED, PLAIN, pixels
+from ..drawing import NORMAL, SMALL, Sheet, new_figure, tidy
 from ..estimator import BayesianCaseModel
 from .frame import Experiment, Row, local_file, spread
 from .lda import ABSENT, fit_lda, has_lda
@@ -195,8 +197,6 @@ STYLES = {"rows": "-", "collapsed": "--", "tomotopy": ":"}
 
 def panels():
     """A figure with a panel per start: they are never mixed."""
-    from ..drawing import NORMAL, new_figure, tidy
-
     figure = new_figure(11, 3.8)
     axes = figure.subplots(1, len(STARTS), sharey=True)
     for ax, words in zip(axes, STARTS.values(), strict=True):
@@ -238,9 +238,6 @@ def curve_figure(results):
 
 
 def history_figure(result):
-    from ..cards import EMPTY, MARKED, PLAIN, pixels
-    from ..drawing import SMALL, Sheet
-
     size, step, shape, history = 0.8, 0.9, result["shape"], result["history"]
     sheet = Sheet(1.2 + step * S, 0.5 + step * len(history))
     sheet.write(1.1, 0.2, "Dark: ink that matters; dots: empty pixels that matter; grey: does not matter", size=SMALL)

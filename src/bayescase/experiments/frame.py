@@ -13,6 +13,7 @@ from joblib import parallel_config
 from sklearn.exceptions import ConvergenceWarning
 
 from .. import __version__
+from ..drawing import Figure  # before hours of sampling, not after them
 from ..storage import replacing
 
 
@@ -38,7 +39,7 @@ class Experiment:
     source: Callable[[dict, Path | None], str]  # (settings, data) → what the cases are, in words
     run: Callable[[int, dict, Path | None], dict]  # (seed, settings, data) → numbers
     rows: Callable[[list[dict]], list[Row]]  # numbers of each seed → lines of the page
-    figures: Callable[[list[dict]], dict[str, Any]]  # numbers of each seed → what it shows: the figure
+    figures: Callable[[list[dict]], dict[str, Figure]]  # numbers of each seed → what it shows: the figure
 
 
 def reproduce(

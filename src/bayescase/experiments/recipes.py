@@ -10,6 +10,7 @@ from sklearn.metrics import normalized_mutual_info_score
 from ..datasets import Dataset, load_recipes
 from ..estimator import BayesianCaseModel
 from ..explanation import ModelExplanation
+from ..plots import plot_prototypes
 from .frame import Experiment, Row, local_file, spread
 
 FILE = "bcm_recipes_56x147.csv"
@@ -93,8 +94,6 @@ def seen(results):
 
 
 def figures(results: list[dict]) -> dict:
-    from ..plots import plot_prototypes
-
     k = next((k for k, result in enumerate(results) if each_once(result)), 0)
     explained = ModelExplanation.from_json(results[k]["explanation"])
     assert isinstance(explained, ModelExplanation)

@@ -4,9 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.patches import Arc, Circle, Ellipse, Polygon
 from sklearn.metrics import normalized_mutual_info_score
 
 from ..datasets import FACE, FACE_SUBSPACES, load_smileys
+from ..drawing import GREY, LARGE, SMALL, Rectangle, Sheet
 from ..estimator import BayesianCaseModel
 from .frame import Experiment, Row, spread
 from .lda import ABSENT, fit_lda, has_lda
@@ -103,8 +105,6 @@ def rows(results: list[dict]) -> list[Row]:
 
 
 def figures(results: list[dict]) -> dict:
-    from ..drawing import GREY, LARGE, SMALL, Sheet
-
     result, high, left = results[0], 1.7, 0.75 * SHOWN + 0.4
     topics = result["lda"]["topics"] if result["lda"] else []
     sheet = Sheet(left + 6.9, 0.6 + high * S)
@@ -134,9 +134,6 @@ COLOURS = {"green": "#4fae5b", "orange": "#f08c2e", "blue": "#5b9bd5", "yellow":
 
 def draw_face(ax, x, y, r, face):
     """A face around (x, y), in axes whose y points down."""
-    from matplotlib.patches import Arc, Circle, Ellipse, Polygon
-    from matplotlib.patches import Rectangle as Box
-
     colour, shape, eyes, mouth, ears = face
     ink: dict[str, Any] = {"ec": "black", "lw": 1.0}
     size = {"none": 0.0, "small": 0.16, "large": 0.3}[ears] * r
@@ -144,7 +141,7 @@ def draw_face(ax, x, y, r, face):
         for side in (-1, 1):  # beside the head, which is narrower higher up if it is a triangle
             ax.add_patch(Circle((x + side * (0.62 * r if shape == "triangle" else r), y), size, fc=COLOURS[colour], **ink))
     outline = {
-        "square": lambda: Box((x - r, y - r), 2 * r, 2 * r, fc=COLOURS[colour], **ink),
+        "square": lambda: Rectangle((x - r, y - r), 2 * r, 2 * r, fc=COLOURS[colour], **ink),
         "round": lambda: Circle((x, y), r, fc=COLOURS[colour], **ink),
         "triangle": lambda: Polygon(
             [(x - 1.25 * r, y + r), (x + 1.25 * r, y + r), (x, y - 1.2 * r)], fc=COLOURS[colour], **ink
