@@ -17,7 +17,7 @@ DATA = Path(__file__).parents[2] / "shared/data"
 TINY = {
     "smiley": {"n_cases": 40, "n_iter": 10, "n_chains": 1},
     "digits": {"usps": True, "sizes": [5, 6], "samplers": ["rows", "collapsed"], "n_iter": 6, "thin": 2, "n_chains": 2},
-    "recipes": {"n_iter": 10, "n_chains": 1},
+    "recipes": {"alphas": ["digits", "natural"], "n_iter": 10, "n_chains": 1},
 }
 
 
@@ -157,8 +157,8 @@ def test_the_papers_recipes_are_read():
     if not (DATA / "bcm_recipes_56x147.csv").exists():
         pytest.skip("needs bcm_recipes_56x147.csv in ../shared/data, which is not here")
     numbers = EXPERIMENTS["recipes"].run(0, TINY["recipes"], DATA)
-    assert numbers["all"] == ["brownie", "chili", "pasta", "punch"]
-    assert len(numbers["prototypes"]) == 4
+    assert numbers["families"] == ["brownie", "chili", "pasta", "punch"]
+    assert [len(fit["prototypes"]) for fit in numbers["fits"].values()] == [4, 4]
     json.dumps(numbers, allow_nan=False)
 
 
