@@ -29,6 +29,7 @@ Reading order, each file using only those before it:
     selection    select_n_clusters: the held-out curve
     speed        how fast the sampler runs on this machine
     terminal     tables for a terminal
+    experiments  the paper's tables and figures, made anew
     cli          the command line
 """
 

@@ -16,6 +16,7 @@ import sys
 import warnings
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
+from pathlib import Path
 
 import click
 
@@ -23,6 +24,7 @@ from . import __version__
 
 STOPPED = 130
 PLOTS = ("prototypes", "subspaces", "values", "memberships", "agreement", "case", "ribbon", "history")
+REPRODUCED = ("smiley", "digits", "recipes", "all")
 KINDS = ("category", "ordered", "integer", "number", "count")
 
 # Advice of the package in the words of the command line.
@@ -756,6 +758,41 @@ def bench(seconds, jobs, as_json):
     rows = [(s.n_cases, s.n_features, s.n_values, s.n_clusters, s.threads, f"{s.cells_per_second / 1e6:.1f}") for s in found]
     lines = ("  ".join(f"{cell!s:>{len(head)}}" for cell, head in zip(row, columns, strict=True)) for row in (columns, *rows))
     say("\n".join(lines), lambda: plain_table("Speed", columns, rows))
+
+
+@main.command()
+@click.argument("experiment", type=click.Choice(REPRODUCED))
+@click.option("--data", metavar="DIR", help="Folder of public data; without it, what is bundled or comes with scikit-learn.")
+@click.option(
+    "--out",
+    metavar="DIR",
+    default="reproduction",
+    show_default=True,
+    help="Folder of results, figures and log; the page is beside it, DIR.md.",
+)
+@click.option("--quick", is_flag=True, help="Fewer sweeps and seeds: minutes, not hours.")
+@click.option("--seeds", type=click.IntRange(1), metavar="N", help="Seeds 0 to N - 1; 10 of them otherwise, 2 with --quick.")
+@JOBS
+def reproduce(experiment, data, out, quick, seeds, jobs):
+    """Make the tables and figures of the paper anew.
+
+    A seed whose result is in the folder is not run again, so a run that was stopped goes on. The same seeds give the same
+    numbers.
+    """
+    from . import experiments
+
+    out, data = os.path.abspath(out), None if data is None else Path(data)
+    if os.path.exists(out) and not os.path.isdir(out):
+        raise ValueError(f"--out: {out} is a file; give a folder.")
+    chosen = [one for name, one in experiments.EXPERIMENTS.items() if experiment in (name, "all")]
+    try:
+        experiments.reproduce(
+            chosen, Path(out), data, quick=quick, seeds=seeds, n_jobs=jobs, say=lambda words: click.echo(words, err=True)
+        )
+    except KeyboardInterrupt:
+        click.echo("Stopped; the same command goes on after the seeds that are done.", err=True)
+        raise click.exceptions.Exit(STOPPED) from None
+    click.echo(f"The page is {experiments.write_page(experiments.EXPERIMENTS.values(), Path(out))}.")
 
 
 @contextmanager

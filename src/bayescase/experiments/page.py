@@ -1,0 +1,45 @@
+"""Results → one page: the paper on the left, ours with its spread on the right, and where they differ."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from ..storage import replacing
+from .frame import Experiment, read_results, seeds_in_words
+
+HEAD = """# The paper's tables and figures
+
+Made by `bayescase reproduce` from the results in `{folder}/`; a second run with the same seeds gives the same numbers. ± is the
+standard deviation over seeds.
+"""
+
+
+def write_page(experiments: Iterable[Experiment], out: Path) -> Path:
+    """The page, with every experiment that has results: beside their folder, under its name. Figures go into the folder."""
+    page = out.with_name(out.name + ".md")
+    parts = [HEAD.format(folder=out.name)]
+    for experiment in experiments:
+        head, numbers = read_results(experiment, out)
+        if not numbers:
+            continue
+        parts.append(section(experiment, head, numbers))
+        for k, (caption, figure) in enumerate(experiment.figures(numbers).items()):
+            path = out / experiment.name / f"figure-{k + 1}.png"
+            with replacing(path) as file:
+                figure.savefig(file, format="png", dpi=130, bbox_inches="tight")
+            parts.append(f"![{caption}]({path.relative_to(page.parent).as_posix()})\n\n{caption}.\n")
+    with replacing(page) as file:
+        file.write("\n".join(parts).encode())
+    return page
+
+
+def section(experiment, head, numbers):
+    pace = "" if head["settings"] == experiment.full else " A quick run, shorter than the full one."
+    lines = [
+        f"## {experiment.title}\n",
+        f"{experiment.paper}\n",
+        f"Here: {head['source']}, {seeds_in_words(len(numbers))}.{pace}\n",
+        "| | the paper | here | |",
+        "|---|---|---|---|",
+        *("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in experiment.rows(numbers)),
+    ]
+    return "\n".join(lines) + "\n"
