@@ -76,5 +76,5 @@ def test_ranks_are_uniform(sampler):
     ("sampler", "mutant"), [(s, m) for m in MUTANTS for s in ("rows", "collapsed") if s == "rows" or m not in ROWS_ONLY]
 )
 def test_mutant_is_rejected(sampler, mutant):
-    (p, which), p_values = verdict(kernels(mutant), sampler, 3000)
+    (p, which), p_values = verdict(kernels(mutant), sampler, 5000)
     assert p < REJECT_BELOW, (which, p_values)
