@@ -529,7 +529,7 @@ def test_warnings_are_notes(table):
 def test_a_wide_table(table, tmp_path):
     rows = [",".join(str((i + j) % 2) for j in range(3000)) for i in range(4)]
     data = table(",".join(f"f{j}" for j in range(3000)) + "\n" + "\n".join(rows) + "\n")
-    assert "4 cases, 3000 features, 2 clusters" in call("fit", data, "-k", 2, *SHORT).stdout
+    assert "4 cases, 3,000 features, 2 clusters" in call("fit", data, "-k", 2, *SHORT).stdout
 
 
 def test_ctrl_c_keeps_what_there_is(folder, tmp_path, monkeypatch):
