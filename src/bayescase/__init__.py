@@ -18,6 +18,7 @@ Reading order, each file using only those before it:
     diagnostics  R-hat, effective draws and a verdict; ArviZ
     sampling     the only loop: chains × sweeps
     checks       what a user gives and what a file holds, checked
+    records      frozen dataclasses ↔ plain JSON
     explanation  what clusters, cases and differences are, in words and numbers
     drawing      what plots are drawn with
     cards        clusters drawn by their prototypes
@@ -30,6 +31,7 @@ Reading order, each file using only those before it:
     speed        how fast the sampler runs on this machine
     terminal     tables for a terminal
     experiments  the paper's tables and figures, made anew
+    study        an experiment with people, in the browser
     cli          the command line
 """
 

@@ -21,6 +21,7 @@ from pathlib import Path
 import click
 
 from . import __version__
+from .study.commands import study
 
 STOPPED = 130
 PLOTS = ("prototypes", "subspaces", "values", "memberships", "agreement", "case", "ribbon", "history")
@@ -793,6 +794,9 @@ def reproduce(experiment, data, out, quick, seeds, jobs):
         click.echo("Stopped; the same command goes on after the seeds that are done.", err=True)
         raise click.exceptions.Exit(STOPPED) from None
     click.echo(f"The page is {experiments.write_page(experiments.EXPERIMENTS.values(), Path(out))}.")
+
+
+main.add_command(study)
 
 
 @contextmanager

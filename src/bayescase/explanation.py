@@ -5,12 +5,12 @@ All are frozen dataclasses of words and numbers; `to_json` and `from_json` turn 
 
 from __future__ import annotations
 
-import typing
-from dataclasses import dataclass, fields, is_dataclass
-from types import NoneType, UnionType
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from .records import build, plain
 
 SMALLEST = 1e-300  # a probability whose logarithm is still finite
 NEIGHBOURS = 5
@@ -26,14 +26,14 @@ class Explanation:
 
     def to_json(self) -> dict:
         """Plain lists, words and numbers, with the kind of each explanation."""
-        return {"kind": type(self).__name__} | _plain(self)
+        return {"kind": type(self).__name__} | plain(self)
 
     @classmethod
     def from_json(cls, value: dict) -> Explanation:
         """The explanation that `to_json` made; ValueError if it is none."""
         try:
             kind = {kind.__name__: kind for kind in EXPLANATIONS if issubclass(kind, cls)}[value["kind"]]
-            return _build(kind, value)
+            return build(kind, value)
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"This is not an explanation of bayescase ({error!r}).") from error
 
@@ -348,12 +348,12 @@ def feature_roles(model, s) -> tuple[FeatureRole, ...]:
                 key=bool(model.subspaces_[s, j]) and own is not None,
                 probability=float(model.subspace_probabilities_[s, j]),
                 prior=float(model._hyper.q[s, j]),
-                value=_plain(own),
+                value=plain(own),
                 share=None if v is None else float(chances[v]),
                 elsewhere=None if v is None else float(elsewhere[v]),
-                typical=_plain(feature.values[top]),
+                typical=plain(feature.values[top]),
                 typical_share=float(chances[top]),
-                distribution=tuple(zip(map(_plain, feature.values), chances.tolist(), elsewhere.tolist(), strict=True)),
+                distribution=tuple(zip(map(plain, feature.values), chances.tolist(), elsewhere.tolist(), strict=True)),
             )
         )
     return tuple(roles)
@@ -383,7 +383,7 @@ def distinguish(model, s, t, most=DISTINCTIONS) -> tuple[Distinction, ...]:
     found = []
     for j in np.argsort(-total, kind="stable")[:most]:
         v = int(np.argmax(weights[offset[j] : offset[j + 1]]))
-        at, value = offset[j] + v, _plain(features[j].values[v])
+        at, value = offset[j] + v, plain(features[j].values[v])
         found.append(Distinction(features[j].name, value, float(here[at]), float(there[at]), float(total[j])))
     return tuple(found)
 
@@ -411,7 +411,7 @@ def criticise(model, s, names=None, most=CRITICISMS) -> tuple[Criticism, ...]:
                     membership=float(model.memberships_[i, s]),
                     agrees=len(known) - len(differs),
                     of=len(known),
-                    differs=tuple((model._encoding.features[j].name, _plain(shown[j])) for j in differs),
+                    differs=tuple((model._encoding.features[j].name, plain(shown[j])) for j in differs),
                 )
             )
         if len(found) == most:
@@ -438,10 +438,10 @@ def explain_case(model, x, tables, names=None) -> CaseExplanation:
         features.append(
             CaseFeature(
                 name=feature.name,
-                value=_plain(shown[j]),
+                value=plain(shown[j]),
                 cluster=t if seen else None,
                 cluster_probability=float(cells[j, t]) if seen else None,
-                prototype=_plain(model.prototype_cases_[s, j]),
+                prototype=plain(model.prototype_cases_[s, j]),
                 key=bool(model.subspaces_[s, j]),
                 agrees=same[j],
             )
@@ -492,7 +492,7 @@ def reason(model, x, s, t) -> Reason:
     log_phi = log_values(model)[x.astype(np.intp) + 1]
     shown = model._encoding.decode(x[None])[0]
     parts = [
-        Contribution(feature.name, _plain(shown[j]), float(log_phi[j, s] - log_phi[j, t]))
+        Contribution(feature.name, plain(shown[j]), float(log_phi[j, s] - log_phi[j, t]))
         for j, feature in enumerate(model._encoding.features)
         if x[j] >= 0
     ]
@@ -586,36 +586,3 @@ def listed(words, most) -> str:
 def as_set(roles) -> bool:
     """Is the table one of present and absent features, such as ingredients or words?"""
     return all(value in (0, 1) for role in roles for value, _, _ in role.distribution)
-
-
-# --- JSON -----------------------------------------------------------------------------------------------------------------
-
-
-def _plain(value) -> Any:
-    """NumPy's numbers as Python's, tuples as lists, dataclasses as dictionaries."""
-    if is_dataclass(value):
-        return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _build(kind: Any, value: Any) -> Any:
-    """The other way round, by the types of the fields; what has another type raises TypeError."""
-    origin, inner = typing.get_origin(kind), typing.get_args(kind)
-    if origin is UnionType:
-        return None if value is None else _build(next(of for of in inner if of is not NoneType), value)
-    if isinstance(kind, type) and is_dataclass(kind):
-        hints = typing.get_type_hints(kind)
-        return kind(**{f.name: _build(hints[f.name], value[f.name]) for f in fields(kind)})
-    if origin is tuple and isinstance(value, list):
-        of = [inner[0]] * len(value) if inner[-1] is Ellipsis else inner
-        return tuple(_build(part, item) for part, item in zip(of, value, strict=True))
-    if origin is dict and isinstance(value, dict):
-        return {key: _build(inner[1], item) for key, item in value.items()}
-    wanted = {Any: (NoneType, str, bool, int, float), float: (float, int)}.get(kind, (kind,))
-    if origin is not None or type(value) not in wanted:
-        raise TypeError(f"{value!r:.50} is not of type {kind}")
-    return value
