@@ -22,7 +22,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
 from . import journal as journals
-from .design import Design, freeze, read_design
+from .design import Design, frozen_hash, read_design
 from .journal import Journal, record_of
 from .schedule import Plan, Step, Trial, cells, plan
 from .security import Keys, read_keys, sha256
@@ -122,10 +122,11 @@ def open_store(
     simulated: bool = False,
     clock: Callable[[], int] = milliseconds,
 ) -> "Store":
-    """Everything that a server needs of a folder. The design is frozen from now on, and both copies agree."""
+    """Everything that a server needs of a folder with a frozen design. Both copies agree when this returns."""
     folder = Path(folder)
     design = read_design(folder)
-    freeze(folder)
+    if frozen_hash(folder) is None:
+        raise StoreError(f"The design in {folder} is not frozen, so no data can be collected: bayescase study freeze {folder}")
     engine = connect(folder, database)
     try:
         migrate(engine)
@@ -190,16 +191,15 @@ class Store:
             raise
         return result
 
-    def _insert(self, connection, records, table, person: Row | None, public_id: str | None, **values):
-        if table is not participants:
-            values["participant_id"] = None if person is None else person.id
+    def _insert(self, connection, records, table, public_id: str | None, values: dict[str, Any]) -> int:
         made = connection.execute(insert(table).values(**values).returning(table.c.id)).scalar_one()
         records.append(record_of(table.name, public_id, values | {"id": made}))
         return made
 
     def _event(self, connection, records, person: Row | None, kind: str, **detail):
-        public_id = None if person is None else person.public_id
-        self._insert(connection, records, events, person, public_id, at=self.clock(), kind=kind, detail=detail)
+        id, public_id = (None, None) if person is None else (person.id, person.public_id)
+        values = {"participant_id": id, "at": self.clock(), "kind": kind, "detail": detail}
+        self._insert(connection, records, events, public_id, values)
 
     def claim(self) -> None:
         """The data belong to this design, and to this key."""
@@ -267,7 +267,7 @@ class Store:
                 "simulated": self.simulated, "slot": slot, "first_slot": slot, "status": "active", "step": 0, "round": 0,
                 "consented_at": now, "last_seen_at": now, "step_at": now,
             }  # fmt: skip
-            made = self._insert(connection, records, participants, None, public_id, **values)
+            made = self._insert(connection, records, participants, public_id, values)
             person = connection.execute(select(participants).where(participants.c.id == made)).one()
             hashes = {name: self.keys.digest(name, value) for name, value in places.items()}
             self._event(connection, records, person, "consent", slot=slot, **hashes)
@@ -360,15 +360,15 @@ class Store:
     def _answer(self, connection, records, person, number, place, timing, now):
         trial = self.plan(person.first_slot).trials[number]
         values = {
-            "round": person.round, "trial": number, "block": trial.block, "condition": trial.condition, "item": trial.item,
+            "participant_id": person.id, "round": person.round, "trial": number, "block": trial.block, "condition": trial.condition, "item": trial.item,
             "options": list(trial.options), "choice": trial.options[place], "correct": self._right(trial, place),
             "sent_at": person.step_at, "received_at": now, "timing_differs": differs(timing, now - person.step_at),
         }  # fmt: skip
-        self._insert(connection, records, answers, person, person.public_id, **values, **timing._asdict())
+        self._insert(connection, records, answers, person.public_id, values | timing._asdict())
 
     def _respond(self, connection, records, person, step, values, now):
-        values = {"round": person.round, "kind": step.kind, "ref": step.ref, "values": values, "received_at": now}
-        self._insert(connection, records, responses, person, person.public_id, **values)
+        row = {"participant_id": person.id, "round": person.round, "kind": step.kind, "ref": step.ref}
+        self._insert(connection, records, responses, person.public_id, row | {"values": values, "received_at": now})
 
     def _advance(self, connection, records, person, now):
         values = {"step": person.step + 1, "step_at": now, "last_seen_at": now}
