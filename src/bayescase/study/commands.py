@@ -137,3 +137,133 @@ def schedule(folder, people, output, as_json):
         click.echo(
             f"Note: the design is not frozen; every edit changes the schedule (bayescase study freeze {folder}).", err=True
         )
+
+
+# --- people: serve, simulate, monitor -------------------------------------------------------------------------------------
+
+database_option = click.option(
+    "--database", metavar="URL", help="PostgreSQL, such as postgresql+psycopg://user@host/name; by default SQLite in DIR."
+)
+
+
+def need_server():
+    """What the server is made of, or one sentence."""
+    from importlib import import_module
+
+    for name in ("alembic", "argon2", "httpx", "jinja2", "python_multipart", "sqlalchemy", "starlette", "uvicorn"):
+        try:
+            import_module(name)
+        except ImportError as error:
+            raise ImportError(f"Studies need {name}; install what they need with: pip install 'bayescase[study]'") from error
+
+
+@study.command()
+@click.argument("folder", metavar="DIR")
+@click.option("--live", is_flag=True, help="Count people as live; without it, as pilot.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at.")
+@click.option("--port", default=8000, type=click.IntRange(0, 65535), show_default=True, help="Port to listen at.")
+@database_option
+@click.option("--admin-password", "ask", is_flag=True, help="Ask for a new password of the monitor at /admin.")
+def serve(folder, live, host, port, database, ask):
+    """Run the study of DIR in the browser, until Ctrl-C.
+
+    A design that is not frozen is shown as a preview, of which nothing is kept. The password of the monitor can also be
+    given in the environment, as BAYESCASE_ADMIN_PASSWORD; an address that other machines can reach needs one. Behind a
+    proxy that speaks HTTPS, stay at 127.0.0.1.
+    """
+    import os
+    from contextlib import nullcontext
+
+    need_server()
+    from . import server
+    from .design import frozen_hash, read_design
+    from .security import Admin
+
+    folder = Path(folder)
+    read_design(folder)
+    admin = Admin(folder)
+    password = os.environ.get("BAYESCASE_ADMIN_PASSWORD")
+    if ask:
+        password = click.prompt("New password of the monitor", hide_input=True, confirmation_prompt=True, err=True)
+    if password:
+        admin.set(password)
+    server.check_address(host, admin)
+    frozen = frozen_hash(folder) is not None
+    if live and not frozen:
+        raise ValueError(f"The design in {folder} is not frozen; do that before people come: bayescase study freeze {folder}")
+    with nullcontext(folder) if frozen else server.preview(folder) as place:
+        app = server.create_app(place, database if frozen else None, phase="live" if live else "pilot")
+        kind = (
+            "live" if live else "pilot (use --live when the study begins)" if frozen else "a preview, of which nothing is kept"
+        )
+        click.echo(f"Listening at http://{host}:{port} – {kind}. Stop with Ctrl-C.", err=True)
+        server.serve(app, host, port)
+    click.echo("Stopped; everything that was answered is kept." if frozen else "Stopped.", err=True)
+
+
+@study.command()
+@click.argument("folder", metavar="DIR")
+@click.option("--n", default=24, type=click.IntRange(1), show_default=True, help="People.")
+@click.option("--p-bcm", default=0.86, type=click.FloatRange(0, 1), show_default=True, help="Correct with prototypes.")
+@click.option("--p-lda", default=0.71, type=click.FloatRange(0, 1), show_default=True, help="Correct with topics.")
+@click.option("--p-subspace", default=0.86, type=click.FloatRange(0, 1), show_default=True, help="Correct with subspaces.")
+@click.option("--person-sd", default=0.0, type=click.FloatRange(0), show_default=True, help="SD between people, in log-odds.")
+@click.option("--item-sd", default=0.0, type=click.FloatRange(0), show_default=True, help="SD between items, in log-odds.")
+@click.option("--dropout", default=0.0, type=click.FloatRange(0, 1), show_default=True, help="Share that leaves midway.")
+@click.option("--at-once", default=24, type=click.IntRange(1, 1000), show_default=True, help="People at the same time.")
+@click.option("--seed", default=0, type=click.IntRange(0, 2**31 - 1), show_default=True, help="Decides what they answer.")
+@click.option("--url", help="Of a server that runs already; they then wait like people, and are not marked as simulated.")
+@database_option
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def simulate(folder, p_bcm, p_lda, p_subspace, person_sd, item_sd, dropout, seed, as_json, **how):
+    """Let simulated people take part in the study of DIR, through the real pages.
+
+    They are kept in its pilot phase, marked as simulated. The probabilities hold for a person and an item of no effect.
+    """
+    from dataclasses import asdict
+
+    need_server()
+    from ..cli import say_json
+    from . import simulate as simulation
+
+    rates = simulation.Rates({"bcm": p_bcm, "lda": p_lda, "subspace": p_subspace}, person_sd, item_sd, dropout, seed)
+    with click.progressbar(length=how["n"], label="People", file=click.get_text_stream("stderr")) as bar:
+        done = simulation.simulate(Path(folder), rates=rates, **how, progress=lambda: bar.update(1))
+    if as_json:
+        say_json(asdict(done))
+    else:
+        people = f"{done.people} people: {done.complete} complete, {done.dropped} left midway"
+        click.echo(f"{people}; {done.answers} answers in {done.seconds:.1f} s.")
+    if done.errors:
+        raise ValueError(f"{len(done.errors)} requests failed, the first one: {done.errors[0]}")
+
+
+@study.command()
+@click.argument("folder", metavar="DIR")
+@database_option
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def monitor(folder, database, as_json):
+    """Print how many people are where in the study of DIR, by phase and cell. Nothing is changed."""
+    from dataclasses import asdict
+
+    need_server()
+    from ..cli import say_json
+    from .store import look
+
+    phases = look(Path(folder), database)
+    if as_json:
+        say_json([asdict(phase) for phase in phases])
+        return
+    for phase in phases:
+        minutes = "" if phase.minutes is None else f"; median of the complete: {phase.minutes:.1f} minutes"
+        click.echo(
+            f"{phase.phase}: {phase.answers} answers, {phase.withdrawn} withdrew, {phase.declined} did not consent{minutes}"
+        )
+        if phase.simulated:
+            click.echo(f"  {phase.simulated} people are simulated")
+        wide = max(len(str(row[0])) for row in phase.cells)
+        click.echo(f"  {'cell':<{wide}}  complete  active  silent  timed out")
+        for name, *counts in (*phase.cells, ("all", *(phase.total(column) for column in range(1, 5)))):
+            click.echo(f"  {name:<{wide}}  {counts[0]:>8}  {counts[1]:>6}  {counts[2]:>6}  {counts[3]:>9}")
+        if phase.places:
+            click.echo("  not complete: " + ", ".join(f"{name} {n}" for name, n in phase.places))

@@ -1,12 +1,13 @@
-"""The second copy: what was kept, as JSON lines that are only ever added to, synced to disk before the person sees the next page.
+"""The second copy: what was kept, as JSON lines that are only added to, on disk before the person sees the next page.
 
-A file per server process in `FOLDER/journal`. Every line has the hash of the one before, so a line that was changed, lost or put
-in is noticed:
+A file per server process in `FOLDER/journal`. Every line has the hash of the one before, so a line that was changed, lost
+or put in is noticed:
 
     digest = SHA-256(record), hash = SHA-256(previous hash + digest)
 
-When a person withdraws, their records are blanked and the digests stay, so the chain still holds; a random salt in each record
-keeps a digest from telling what it was. The last line of a process that was killed may be torn; the next start adds the row again.
+When a person withdraws, their records are blanked and the digests stay, so the chain still holds; a random salt in each
+record keeps a digest from telling what it was. The last line of a process that was killed may be torn; the next start adds
+the row again.
 """
 
 import hashlib
@@ -65,7 +66,7 @@ class Journal:
         if not records:
             return
         with self._lock:
-            self._open()
+            file = self._open()
             last, parts = self._last, []
             for record in records:
                 text = json.dumps(record | {"salt": secrets.token_hex(8)}, ensure_ascii=False, separators=(",", ":"))
@@ -75,9 +76,9 @@ class Journal:
                 parts.append(f'{{"previous":"{before}","digest":"{digest}","hash":"{last}","record":{text}}}\n')
             words = "".join(parts).encode()
             try:
-                write_all(self._file, words)
+                write_all(file, words)
             except OSError:
-                os.ftruncate(self._file, self._size)
+                os.ftruncate(file, self._size)
                 raise
             self._last, self._size = last, self._size + len(words)
             self._written += 1
@@ -85,7 +86,7 @@ class Journal:
         with self._sync:  # whoever waited here is on disk already
             if self._synced < mine:
                 upto = self._written
-                os.fsync(self._file)
+                os.fsync(file)
                 self._synced = upto
 
     def redact(self, people: Iterable[str]) -> int:
@@ -112,7 +113,7 @@ class Journal:
             os.close(self._file)
             self._file = None
 
-    def _open(self):
+    def _open(self) -> int:
         if self._file is None:
             self.folder.mkdir(exist_ok=True)
             self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
@@ -120,6 +121,7 @@ class Journal:
                 handle = os.open(folder, os.O_RDONLY)
                 os.fsync(handle)
                 os.close(handle)
+        return self._file
 
 
 def write_all(file, words: bytes) -> None:

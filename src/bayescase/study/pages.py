@@ -17,7 +17,10 @@ LONGEST_TEXT = 500
 NO_ANSWER = "no-answer"
 MESSAGES = {
     400: ("The form could not be read", "Nothing was changed."),
-    403: ("This form was not accepted", "It did not come from a page of this study that is open in this browser. Nothing was changed."),
+    403: (
+        "This form was not accepted",
+        "It did not come from a page of this study that is open in this browser. Nothing was changed.",
+    ),
     404: ("There is no such page", "The address may have been typed or copied wrongly."),
     405: ("This address does not take that kind of request", "Nothing was changed."),
     409: ("Not now", "Nothing was changed."),
@@ -110,7 +113,9 @@ def read_step(design: Design, plan: Plan, step: Step, form: dict[str, str]) -> t
     if step.kind == "check":
         check = next(check for check in design.checks if check.id == step.ref)
         place = number(form.get("choice", ""), len(check.options) - 1)
-        return {"choice": place, "correct": place == check.correct}, {} if place is not None else {"choice": "Choose one answer."}
+        return {"choice": place, "correct": place == check.correct}, {} if place is not None else {
+            "choice": "Choose one answer."
+        }
     if step.kind == "questionnaire":
         given, wrong = {}, {}
         for likert in design.questionnaire:

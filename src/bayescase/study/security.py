@@ -79,8 +79,8 @@ def write_private(path: Path, text: str) -> None:
 def same_origin(headers: dict[bytes, bytes]) -> bool:
     """Whether a form comes from our own pages. Fail closed: a request that tells nothing about its origin is not ours.
 
-    `Sec-Fetch-Site` decides where the browser sends it (https and localhost), else `Origin`, else, for browsers older than 2020,
-    `Referer`. Ports and schemes behind a proxy may differ from ours, so hosts are compared as the browser saw them.
+    `Sec-Fetch-Site` decides where the browser sends it (https and localhost), else `Origin`, else, for browsers older than
+    2020, `Referer`. A proxy may speak another scheme than we do, so hosts are compared, as the browser saw them.
     """
     site = headers.get(b"sec-fetch-site")
     if site is not None:
@@ -111,7 +111,8 @@ class Guard:
                     more["cache-control"] = "no-store"
                 if scope["scheme"] == "https":
                     more["strict-transport-security"] = "max-age=31536000"
-                message = message | {"headers": [*message["headers"], *((k.encode(), v.encode()) for k, v in more.items())]}
+                added = [(name.encode(), value.encode()) for name, value in more.items()]
+                message["headers"] = [*message["headers"], *added]
             await send(message)
 
         if scope["method"] in SAFE:

@@ -1,10 +1,11 @@
-"""The pages of a study over HTTP. GET changes nothing; every form is one call of the store, and a redirect to the current page."""
+"""The pages of a study over HTTP. GET changes nothing; a form is one call of the store, then a redirect to the current page."""
 
 import contextlib
 import secrets
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -13,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
+from starlette.types import Receive, Scope, Send
 
 from .design import freeze, read_design, write_design
 from .pages import HERE, Pages, clean, read_step, read_timing
@@ -31,7 +33,7 @@ def create_app(
     phase: str = "live",
     simulated: bool = False,
     clock: Callable[[], int] = milliseconds,
-) -> Guard:
+) -> "Site":
     """The application of a study's folder.
 
     Parameters
@@ -47,11 +49,11 @@ def create_app(
     clock : callable
         Milliseconds since 1970; another one only for simulations and tests.
     """
-    return Site(open_store(folder, database, phase=phase, simulated=simulated, clock=clock)).app
+    return Site(open_store(folder, database, phase=phase, simulated=simulated, clock=clock))
 
 
 class Site:
-    """The routes."""
+    """The routes, as an application."""
 
     def __init__(self, store: Store):
         self.store, self.pages, self.admin = store, Pages(store.design), Admin(store.folder)
@@ -72,10 +74,12 @@ class Site:
             Route("/admin/out", self.log_out, methods=["POST"]),
             Mount("/static", StaticFiles(directory=HERE / "static")),
         ]
-        handlers = {HTTPException: self.refused, Exception: self.failed}
+        handlers: dict[Any, Any] = {HTTPException: self.refused, Exception: self.failed}
         starlette = Starlette(routes=routes, exception_handlers=handlers, lifespan=self.lifespan)
-        self.app = Guard(starlette, lambda scope, status: self.pages.message(status))
-        self.app.store = store
+        self.guard = Guard(starlette, lambda scope, status: self.pages.message(status))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self.guard(scope, receive, send)
 
     @contextlib.asynccontextmanager
     async def lifespan(self, _):
@@ -88,7 +92,9 @@ class Site:
         """Information and consent. Link previews may come here; nothing is taken."""
         ids = {name: request.query_params.get(name, "") for name in IDS}
         if any(len(value) > LONGEST_ID for value in ids.values()):
-            return self.pages.message(400, place=False, words="An id in the address is too long. Please use the link that you got.")
+            return self.pages.message(
+                400, place=False, words="An id in the address is too long. Please use the link that you got."
+            )
         person = await self.person(request)
         if person is not None and self.is_same(person, ids["PROLIFIC_PID"]) and person.status in ("active", "timed out"):
             return redirect("/study")
@@ -142,7 +148,9 @@ class Site:
         return await run_in_threadpool(self.store.find, request.cookies.get(self.cookie))
 
     def nobody(self) -> Response:
-        words = "This browser has no place in the study. If you had begun in another one, use your personal link; else begin here."
+        words = (
+            "This browser has no place in the study. If you had begun in another one, use your personal link; else begin here."
+        )
         return self.pages.show("message", 403, title="Please begin first", words=words, ending=None, place=False)
 
     async def current(self, request: Request) -> Response:
@@ -241,9 +249,7 @@ class Site:
             return self.pages.show("admin_login", 403, error="This is not the password.")
         token, response = await run_in_threadpool(self.store.log_in), redirect("/admin")
         secure = request.url.scheme == "https"
-        response.set_cookie(
-            self.admin_cookie, token, SESSION // 1000, "/", httponly=True, samesite="strict", secure=secure
-        )
+        response.set_cookie(self.admin_cookie, token, SESSION // 1000, "/", httponly=True, samesite="strict", secure=secure)
         return response
 
     async def log_out(self, request: Request) -> Response:

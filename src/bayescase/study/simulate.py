@@ -1,7 +1,7 @@
-"""People who are not: they drive the real pages over HTTP as browsers do, read what is on them, and answer with a known probability.
+"""People who are not: they use the real pages over HTTP as browsers do, read what is on them, and are right with known odds.
 
-Our own server for them has a clock of its own per person, so that nobody has to wait: the time comes with each request, through a
-layer that exists here only. On another server (`url`) they wait like anybody else.
+Our own server for them has a clock of its own per person, so that nobody has to wait: the time comes with each request,
+through a layer that exists here only. On another server (`url`) they wait like anybody else.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
 """How it is kept: every change is one transaction, then the second copy, and only then does the person see the next page.
 
-SQLite in the study's folder, or PostgreSQL where several server processes are wanted; the same code. On SQLite a transaction that
-writes begins by taking the write lock (deferred ones fail under load). On PostgreSQL rows are locked: first the study's, where slots
-are given, then the person's, always in this order.
+SQLite in the study's folder, or PostgreSQL where several server processes are wanted; the same code. On SQLite a transaction
+that writes begins by taking the write lock (deferred ones fail under load). On PostgreSQL rows are locked: first the
+study's, where slots are given, then the person's, always in this order.
 """
 
 import secrets
@@ -26,7 +26,7 @@ from .design import Design, frozen_hash, read_design
 from .journal import Journal, record_of
 from .schedule import Plan, Step, Trial, cells, plan
 from .security import Keys, read_keys, sha256
-from .tables import admin_sessions, answers, events, metadata, notes, participants, responses, studies
+from .tables import admin_sessions, answers, events, notes, participants, responses, studies
 
 DATABASE = "study.db"
 WAL_SINCE = (3, 51, 3)  # earlier versions can damage the file when the write-ahead log is reset
@@ -85,7 +85,8 @@ def connect(folder: Path, database: str | None = None) -> Engine:
 
 def prepare_sqlite(connection, _):
     connection.isolation_level = None  # we begin transactions ourselves
-    mode = "WAL" if sqlite3.sqlite_version_info >= WAL_SINCE else "DELETE"
+    # The end of a transaction is synced by TRUNCATE, not by DELETE, so only that one survives a loss of power at once.
+    mode = "WAL" if sqlite3.sqlite_version_info >= WAL_SINCE else "TRUNCATE"
     for pragma in (f"journal_mode={mode}", "synchronous=FULL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}").close()
 
@@ -132,8 +133,7 @@ def open_store(
         migrate(engine)
     except SQLAlchemyError as error:
         engine.dispose()
-        cause = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
-        raise StoreError(f"The database cannot be opened: {cause}") from error
+        raise StoreError(f"The database cannot be opened: {reason(error)}") from error
     except StoreError:
         engine.dispose()
         raise
@@ -159,7 +159,9 @@ class Store:
         self.journal = Journal(self.folder, time.strftime("%Y%m%dT%H%M%S", time.gmtime()))
         self.plan: Callable[[int], Plan] = lru_cache(4096)(lambda slot: plan(design, slot))
         self._behind = False  # the journal lacks rows, since the disk was full or gone
-        self._turn = threading.Lock() if engine.dialect.name == "sqlite" else nullcontext()  # a fair queue before the file's lock
+        self._turn = (
+            threading.Lock() if engine.dialect.name == "sqlite" else nullcontext()
+        )  # a fair queue before the file's lock
 
     def close(self) -> None:
         self.journal.close()
@@ -211,16 +213,22 @@ class Store:
                 connection.execute(insert(studies).values(id=1, design_hash=self.design.hash, created_at=self.clock()))
                 connection.execute(insert(notes).values(name="key", value=mark))
             elif found.design_hash != self.design.hash:
-                raise StoreError(f"The data of {self.folder} belong to another design; serve that one, or use another database.")
+                raise StoreError(
+                    f"The data of {self.folder} belong to another design; serve that one, or use another database."
+                )
             elif connection.execute(select(notes.c.value).where(notes.c.name == "key")).scalar() != mark:
-                raise StoreError(f"secret.key in {self.folder} is not the one that the study began with; restore it from a copy.")
+                raise StoreError(
+                    f"secret.key in {self.folder} is not the one that the study began with; restore it from a copy."
+                )
 
         self._write(work)
 
     def catch_up(self) -> int:
         """Journal what was kept but not journalled, since the server was killed in between, or the disk was full."""
         with self.reading() as connection:
-            withdrawn = connection.execute(select(participants.c.public_id).where(participants.c.status == "withdrawn")).scalars()
+            withdrawn = connection.execute(
+                select(participants.c.public_id).where(participants.c.status == "withdrawn")
+            ).scalars()
             self.journal.redact(withdrawn)
             rows = journals.stored(connection)
         seen = {journals.name_of(record) for record in journals.read_journal(self.folder)}
@@ -360,7 +368,8 @@ class Store:
     def _answer(self, connection, records, person, number, place, timing, now):
         trial = self.plan(person.first_slot).trials[number]
         values = {
-            "participant_id": person.id, "round": person.round, "trial": number, "block": trial.block, "condition": trial.condition, "item": trial.item,
+            "participant_id": person.id, "round": person.round, "trial": number, "block": trial.block,
+            "condition": trial.condition, "item": trial.item,
             "options": list(trial.options), "choice": trial.options[place], "correct": self._right(trial, place),
             "sent_at": person.step_at, "received_at": now, "timing_differs": differs(timing, now - person.step_at),
         }  # fmt: skip
@@ -504,7 +513,7 @@ class PhaseCounts:
     declined: int
     withdrawn: int
     answers: int
-    cells: tuple[tuple[str, int, int, int, int], ...]
+    cells: tuple[tuple[Any, ...], ...]
     places: tuple[tuple[str, int], ...]  # where those are who are not complete
     minutes: float | None  # median of those who are complete
 
@@ -516,15 +525,18 @@ def monitor(connection: Connection, design: Design, now: int) -> list[PhaseCount
     """How many people are where, by phase; nobody's answers."""
     people = connection.execute(select(participants)).all()
     counted = select(participants.c.phase, func.count()).join(answers, answers.c.participant_id == participants.c.id)
-    given = {phase: n for phase, n in connection.execute(counted.group_by(participants.c.phase))}
+    given = {row[0]: row[1] for row in connection.execute(counted.group_by(participants.c.phase))}
     declined = Counter(
-        detail.get("phase") for detail in connection.execute(select(events.c.detail).where(events.c.kind == "declined")).scalars()
+        detail.get("phase")
+        for detail in connection.execute(select(events.c.detail).where(events.c.kind == "declined")).scalars()
     )
     kinds = ("complete", "active", "silent", "timed out")
     found = []
     for phase in ("live", "pilot"):
         here = [person for person in people if person.phase == phase]
-        table, places, minutes = Counter(), Counter(), []
+        table: Counter[tuple[str, str]] = Counter()
+        places: Counter[tuple[int, str]] = Counter()
+        minutes = []
         for person in here:
             if person.status == "withdrawn":
                 continue
@@ -549,5 +561,20 @@ def monitor(connection: Connection, design: Design, now: int) -> list[PhaseCount
     return found
 
 
-__all__ = ["Store", "StoreError", "Timing", "compare", "connect", "metadata", "migrate", "monitor", "open_store"]
-compare = journals.compare
+def look(folder: Path, database: str | None = None) -> list[PhaseCounts]:
+    """The counts of a study, without starting anything."""
+    design = read_design(folder)
+    if database is None and not (Path(folder) / DATABASE).exists():
+        raise StoreError(f"There are no data in {folder} yet; collect some with: bayescase study serve {folder}")
+    engine = connect(folder, database)
+    try:
+        with engine.connect().execution_options(writes=False) as connection:
+            return monitor(connection, design, milliseconds())
+    except SQLAlchemyError as error:
+        raise StoreError(f"The database cannot be read: {reason(error)}") from error
+    finally:
+        engine.dispose()
+
+
+def reason(error: SQLAlchemyError) -> str:
+    return str(getattr(error, "orig", None) or error).strip().splitlines()[0]

@@ -105,6 +105,5 @@ def never_change(table):
             f"$$ BEGIN RAISE EXCEPTION '{table} are never changed'; END $$"
         )
         op.execute(
-            f"CREATE TRIGGER {table}_never_change BEFORE UPDATE ON {table} "
-            f"FOR EACH ROW EXECUTE FUNCTION {table}_never_change()"
+            f"CREATE TRIGGER {table}_never_change BEFORE UPDATE ON {table} FOR EACH ROW EXECUTE FUNCTION {table}_never_change()"
         )
