@@ -67,6 +67,7 @@ def new(model, folder, replace, arms, image_shape, **wishes):
         BayesianCaseModel.load(model),
         arms=tuple(arm.strip() for arm in arms.split(",") if arm.strip()),
         image_shape=image_shape or None,
+        say=lambda words: click.echo(words, err=True),
         **wishes,
     )
     files = {"model": model, "lda": wishes["lda"] if wishes["lda"] != "auto" else None, "coders": wishes["coders"]}
