@@ -44,7 +44,7 @@ def make_design(
     arms: tuple[str, ...] = ("bcm", "lda"),
     lda: Any = "auto",
     overlap: float = 0.5,
-    tries: int = 20,
+    tries: int = 50,
     coders: Any = None,
     items_per_block: int = 8,
     options: int = 5,

@@ -20,7 +20,7 @@ from scipy.optimize import linear_sum_assignment
 from .design import DesignError
 from .stimuli import Sight
 
-ALPHA, ETA, SWEEPS = 0.1, 0.05, 500  # per topic, per word
+ALPHA, ETA, SWEEPS = 0.1, 1.0, 500  # of every topic and every word: as in the paper, and as λ of the Bayesian Case Model
 SETTINGS = f"α {ALPHA} per topic, η {ETA} per word, {SWEEPS} sweeps"
 FLOOR = 1e-4  # of a topic's weight: what a word has that a file does not list
 
