@@ -36,4 +36,4 @@ def build(kind: Any, value: Any) -> Any:
     wanted = {Any: (NoneType, str, bool, int, float), float: (float, int)}.get(kind, (kind,))
     if origin is not None or type(value) not in wanted:
         raise TypeError(f"{value!r:.50} is not of type {kind}")
-    return value
+    return float(value) if kind is float else value  # an editor may write 1.0 as 1

@@ -16,9 +16,11 @@ from ..storage import replacing
 
 FORMAT, VERSION = "bayescase study", 1
 DESIGN, FROZEN = "design.json", "frozen.json"
+WIDE = 120
 CONDITIONS = ("bcm", "lda", "subspace")
 SETS = "ABC"
 POLICIES = ("resume", "resume within", "restart block", "refuse")
+PLACEHOLDER = "[FILL IN"  # begins what only the researcher knows
 
 
 @dataclass(frozen=True)
@@ -172,9 +174,23 @@ def write_design(design: Design, folder: Path) -> None:
         raise DesignError(f"The design in {folder} is frozen; make a new study in another folder.")
     check(design)
     folder.mkdir(parents=True, exist_ok=True)
-    words = json.dumps({"format": FORMAT, "version": VERSION} | plain(design), indent=2, ensure_ascii=False, allow_nan=False)
+    words = readable({"format": FORMAT, "version": VERSION} | plain(design))
     with replacing(folder / DESIGN) as file:
         file.write((words + "\n").encode())
+
+
+def readable(value, margin="") -> str:
+    """JSON in lines as long as a person reads; the numbers of an image stay in one."""
+    line = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    numbers = isinstance(value, list) and all(part is None or isinstance(part, (int, float)) for part in value)
+    if not isinstance(value, (dict, list)) or numbers or len(margin) + len(line) <= WIDE:
+        return line
+    inner, named = margin + "  ", isinstance(value, dict)
+    parts = [
+        inner + (f"{json.dumps(key, ensure_ascii=False)}: {readable(value[key], inner)}" if named else readable(key, inner))
+        for key in value
+    ]
+    return "\n".join([line[0], ",\n".join(parts), margin + line[-1]])
 
 
 def read_design(folder: Path) -> Design:
@@ -183,19 +199,40 @@ def read_design(folder: Path) -> Design:
     if not path.exists():
         raise DesignError(f"There is no {DESIGN} in {folder}; make one with: bayescase study new MODEL -o {folder}")
     try:
-        value = json.loads(path.read_text("utf-8"))
+        value = json.loads(path.read_text("utf-8"), parse_constant=not_a_number)
         if value["format"] != FORMAT or value["version"] != VERSION:
             raise DesignError(f"{path} is not a study of this version of bayescase.")
         design = build(Design, value)
+        for name in strangers(value, {"format": FORMAT, "version": VERSION} | plain(design)):
+            raise DesignError(f"{path} has an entry {name!r} that a study does not have; is it misspelt?")
     except DesignError:
         raise
-    except (ValueError, KeyError, TypeError) as error:
+    except KeyError as error:
+        raise DesignError(f"{path} is not a whole design: the entry {error} is not there.") from error
+    except (ValueError, TypeError) as error:
         raise DesignError(f"{path} is not a whole design ({error}).") from error
     check(design)
     frozen = frozen_hash(folder)
     if frozen is not None and frozen != design.hash:
         raise DesignError(f"{path} was changed after it was frozen: undo the change, or make a new study in another folder.")
     return design
+
+
+def not_a_number(word):
+    raise ValueError(f"{word} is not a number")
+
+
+def strangers(value, known):
+    """Keys of the file that no field has taken; without this, a misspelt one would silently do nothing."""
+    if isinstance(value, dict):
+        for key, part in value.items():
+            if key not in known:
+                yield key
+            else:
+                yield from strangers(part, known[key])
+    elif isinstance(value, list):
+        for part, other in zip(value, known, strict=True):
+            yield from strangers(part, other)
 
 
 def frozen_hash(folder: Path) -> str | None:
@@ -216,6 +253,11 @@ def freeze(folder: Path) -> str:
         with replacing(Path(folder) / FROZEN) as file:
             file.write((words + "\n").encode())
     return design.hash
+
+
+def unfinished(design: Design) -> tuple[str, ...]:
+    """Names of the texts in which something is still to be filled in."""
+    return tuple(name for name, text in plain(design.texts).items() if PLACEHOLDER in text)
 
 
 # --- checks ---------------------------------------------------------------------------------------------------------------
@@ -263,9 +305,16 @@ def problems(design):
             yield f"A stimulus is of the kind {stimulus.kind!r}; it must be set, table or image."
         if stimulus.kind == "image" and (stimulus.shape is None or stimulus.shape[0] * stimulus.shape[1] != len(stimulus.ink)):
             yield "An image has another number of pixels than its shape says."
+        if any(ink is not None and not 0 <= ink <= 1 for ink in stimulus.ink):
+            yield "The ink of a pixel must be from 0 to 1, or null."
+        if not all(0 <= j < len(stimulus.ink) for j in stimulus.marked):
+            yield "An image marks a pixel that it does not have."
+    questions = sum(sizes.values())
     for question in design.checks:
         if not 0 <= question.correct < len(question.options):
             yield f"The attention check {question.id} has no option {question.correct}."
+        if not 1 <= question.after <= questions:
+            yield f"The attention check {question.id} comes after question {question.after}; there are {questions}."
     for question in design.questionnaire:
         if len(question.labels) < 2:
             yield f"The question {question.id} needs two or more labels."

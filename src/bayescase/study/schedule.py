@@ -102,3 +102,28 @@ def numbers(key):
     """An endless row of 64-bit numbers."""
     for n in count():
         yield int.from_bytes(hashlib.sha256(f"{key}/{n}".encode()).digest()[:8])
+
+
+# --- in print -------------------------------------------------------------------------------------------------------------
+
+
+def as_plain(plan: Plan) -> dict:
+    """For JSON."""
+    return {
+        "slot": plan.slot,
+        "cell": str(plan.cell),
+        "practice": [trial._asdict() for trial in plan.practice],
+        "trials": [trial._asdict() for trial in plan.trials],
+        "steps": [list(step) for step in plan.steps],
+    }
+
+
+def question_rows(plans) -> tuple[list[str], list[list]]:
+    """Columns, and a row per question."""
+    columns = ["slot", "cell", "trial", "block", "condition", "item", "options"]
+    rows = [
+        [plan.slot, str(plan.cell), t.number, t.block, t.condition, t.item, " ".join(map(str, t.options))]
+        for plan in plans
+        for t in plan.trials
+    ]
+    return columns, rows

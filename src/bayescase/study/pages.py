@@ -1,0 +1,161 @@
+"""What people see: a step of the flow → a page, and a form that comes back → what it says. Pure; nothing is kept here."""
+
+import unicodedata
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.responses import HTMLResponse
+
+from .design import Design, Field, Stimulus
+from .schedule import Plan, Step, Trial
+from .store import LONGEST, Timing
+
+HERE = Path(__file__).parent
+LONGEST_TEXT = 500
+NO_ANSWER = "no-answer"
+MESSAGES = {
+    400: ("The form could not be read", "Nothing was changed."),
+    403: (
+        "This form was not accepted",
+        "It did not come from a page of this study that is open in this browser. Nothing was changed.",
+    ),
+    404: ("There is no such page", "The address may have been typed or copied wrongly."),
+    405: ("This address does not take that kind of request", "Nothing was changed."),
+    409: ("Not now", "Nothing was changed."),
+    413: ("The form is too large", "Please write less. Nothing was changed."),
+    429: ("Too many attempts", "Please wait a minute and try again."),
+    500: ("Something went wrong on our side", "Everything that you had answered is kept. Please try again in a moment."),
+}
+
+
+class Pages:
+    """Templates with the study's design at hand."""
+
+    def __init__(self, design: Design):
+        self.design = design
+        loader = FileSystemLoader(HERE / "templates")
+        self.templates = Environment(
+            loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        )
+        self.templates.filters |= {"paragraphs": paragraphs, "picture": picture}
+        self.templates.globals |= {"design": design, "NO_ANSWER": NO_ANSWER}
+
+    def show(self, name: str, status: int = 200, *, place: bool = False, **values: Any) -> HTMLResponse:
+        """A page; `place` says that the person has a place in the study, so the ways out are offered."""
+        return HTMLResponse(self.templates.get_template(f"{name}.html").render(place=place, **values), status)
+
+    def message(self, status: int, place: bool = True, words: str | None = None) -> HTMLResponse:
+        title, usual = MESSAGES.get(status, ("This did not work", "Nothing was changed."))
+        return self.show("message", status, place=place, title=title, words=words or usual, ending=None)
+
+    def step(self, plan: Plan, step: Step, form: dict[str, Any], status: int = 200, **values: Any) -> HTMLResponse:
+        """The page of a step. `form`: hidden fields; `values`: errors, what was given, feedback, milliseconds to wait."""
+        values = {"errors": {}, "given": {}, "feedback": None, "wait": 0} | values | {"form": form, "place": True}
+        if step.kind in ("trial", "practice"):
+            trial = trial_of(plan, step)
+            values |= question(self.design, trial) | {"practice": step.kind == "practice", "total": len(plan.trials)}
+            name = "question" if values["feedback"] is None else "feedback"
+            return self.show(name, status, number=trial.number + 1, **values)
+        if step.kind == "break":
+            values |= {"done": int(step.ref), "total": len(plan.trials)}
+        elif step.kind == "check":
+            values["check"] = next(check for check in self.design.checks if check.id == step.ref)
+        return self.show(step.kind, status, **values)
+
+
+def question(design: Design, trial: Trial) -> dict[str, Any]:
+    """All that a browser is told of a question: what is drawn. Not which case it is, nor what is right."""
+    return {
+        "stimulus": design.item(trial.item).stimulus,
+        "options": [design.representation(trial.condition, cluster).stimulus for cluster in trial.options],
+    }
+
+
+def trial_of(plan: Plan, step: Step) -> Trial:
+    return plan.trials[int(step.ref)] if step.kind == "trial" else next(t for t in plan.practice if t.item == step.ref)
+
+
+def paragraphs(text: str) -> list[str]:
+    return [part.strip() for part in text.split("\n\n") if part.strip()]
+
+
+def picture(stimulus: Stimulus) -> dict[str, Any]:
+    """An image as few rectangles: pixels of the same ink side by side are one. What is marked gets an outline."""
+    height, width = stimulus.shape or (0, 0)
+    bars = []
+    for y in range(height):
+        x = 0
+        for ink, pixels in groupby(stimulus.ink[y * width : (y + 1) * width], key=lambda v: v if v is None else round(v, 2)):
+            n = len(list(pixels))
+            if ink is None or ink > 0:
+                bars.append({"x": x, "y": y, "n": n, "ink": ink})
+            x += n
+    marked, edges = set(stimulus.marked), []
+    for pixel in sorted(marked):
+        y, x = divmod(pixel, width)
+        edges += [f"M{x} {y}h1"] if pixel - width not in marked else []
+        edges += [f"M{x} {y + 1}h1"] if pixel + width not in marked else []
+        edges += [f"M{x} {y}v1"] if x == 0 or pixel - 1 not in marked else []
+        edges += [f"M{x + 1} {y}v1"] if x == width - 1 or pixel + 1 not in marked else []
+    return {"width": width, "height": height, "bars": bars, "outline": "".join(edges)}
+
+
+# --- forms ----------------------------------------------------------------------------------------------------------------
+
+
+def read_step(design: Design, plan: Plan, step: Step, form: dict[str, str]) -> tuple[Any, dict[str, str]]:
+    """(what was given, what is wrong with it per field) of the form of a step."""
+    if step.kind in ("trial", "practice"):
+        place = number(form.get("choice", ""), len(trial_of(plan, step).options) - 1)
+        return place, {} if place is not None else {"choice": "Choose one of the groups."}
+    if step.kind == "check":
+        check = next(check for check in design.checks if check.id == step.ref)
+        place = number(form.get("choice", ""), len(check.options) - 1)
+        return {"choice": place, "correct": place == check.correct}, {} if place is not None else {
+            "choice": "Choose one answer."
+        }
+    if step.kind == "questionnaire":
+        given, wrong = {}, {}
+        for likert in design.questionnaire:
+            given[likert.id] = number(form.get(likert.id, ""), len(likert.labels) - 1)
+            if given[likert.id] is None and form.get(likert.id) != NO_ANSWER:
+                wrong[likert.id] = "Choose one answer, or “prefer not to say”."
+        return given, wrong
+    if step.kind == "demographics":
+        read = {field.id: read_field(field, form.get(field.id, "")) for field in design.demographics}
+        return {id: value for id, (value, _) in read.items()}, {id: wrong for id, (_, wrong) in read.items() if wrong}
+    return None, {}
+
+
+def read_field(field: Field, text: str) -> tuple[str | float | None, str | None]:
+    text = text.strip()
+    if not text:
+        return None, None
+    if field.kind == "choice":
+        place = number(text, len(field.options) - 1)
+        return (None, "Choose one of the answers, or none.") if place is None else (field.options[place], None)
+    if field.kind == "number":
+        try:
+            value = float(text)
+        except ValueError:
+            return None, "Write a number, such as 42, or leave it empty."
+        if not 0 <= value <= 1e6:
+            return None, "Write a number from 0 to 1,000,000, or leave it empty."
+        return (int(value) if value.is_integer() else value), None
+    return (None, f"Write at most {LONGEST_TEXT} characters.") if len(text) > LONGEST_TEXT else (text, None)
+
+
+def read_timing(form: dict[str, str]) -> Timing:
+    return Timing(*(number(form.get(name, ""), LONGEST) for name in Timing._fields))
+
+
+def number(text: str, most: int) -> int | None:
+    """A whole number from 0 to `most`, in plain digits; else None."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 10 and int(text) <= most else None
+
+
+def clean(text: str) -> str:
+    """Without control characters and halves of letters, which no database and no file should have to hold."""
+    return "".join(c for c in text.replace("\r\n", "\n") if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cs"))

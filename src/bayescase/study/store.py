@@ -1,0 +1,580 @@
+"""How it is kept: every change is one transaction, then the second copy, and only then does the person see the next page.
+
+SQLite in the study's folder, or PostgreSQL where several server processes are wanted; the same code. On SQLite a transaction
+that writes begins by taking the write lock (deferred ones fail under load). On PostgreSQL rows are locked: first the
+study's, where slots are given, then the person's, always in this order.
+"""
+
+import secrets
+import sqlite3
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, Engine, Row, create_engine, delete, event, func, insert, select, update
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+
+from . import journal as journals
+from .design import Design, frozen_hash, read_design
+from .journal import Journal, record_of
+from .schedule import Plan, Step, Trial, cells, plan
+from .security import Keys, read_keys, sha256
+from .tables import admin_sessions, answers, events, notes, participants, responses, studies
+
+DATABASE = "study.db"
+WAL_SINCE = (3, 51, 3)  # earlier versions can damage the file when the write-ahead log is reset
+MINUTE = 60_000
+AWAY = 5 * MINUTE  # without a form for so long, a person was away
+SESSION = 12 * 60 * MINUTE
+TRIES = 8
+SLACK = 1000  # milliseconds by which a browser's clock may run ahead of ours
+LONGEST = 2**31 - 1
+
+
+class StoreError(ValueError):
+    """The data cannot be opened, in one sentence."""
+
+
+class Timing(NamedTuple):
+    """What the browser measured, in milliseconds after the page began to load; None without JavaScript."""
+
+    shown_ms: int | None = None
+    first_input_ms: int | None = None
+    submitted_ms: int | None = None
+    hidden_ms: int | None = None
+    blur_count: int | None = None
+
+
+def milliseconds() -> int:
+    return time.time_ns() // 1_000_000
+
+
+# --- opening --------------------------------------------------------------------------------------------------------------
+
+
+def database_url(folder: Path, database: str | None = None) -> str:
+    return database or f"sqlite:///{Path(folder).resolve() / DATABASE}"
+
+
+def connect(folder: Path, database: str | None = None) -> Engine:
+    """An engine with the settings that the promises need; the schema is not touched."""
+    url = database_url(folder, database)
+    try:
+        kind = make_url(url).get_backend_name()
+        if kind not in ("sqlite", "postgresql"):
+            raise StoreError(f"The database must be SQLite or PostgreSQL, not {kind}.")
+        pool = {"pool_size": 20, "max_overflow": 30, "pool_timeout": 60, "hide_parameters": True}
+        if kind == "postgresql":
+            return create_engine(url, pool_pre_ping=True, **pool)
+        engine = create_engine(url, connect_args={"timeout": 60, "check_same_thread": False}, **pool)
+    except ArgumentError as error:
+        raise StoreError("The database must be an address such as postgresql+psycopg://user@host/name.") from error
+    except ImportError as error:
+        raise ImportError("PostgreSQL needs a driver; install it with: pip install 'bayescase[postgres]'") from error
+    event.listen(engine, "connect", prepare_sqlite)
+    event.listen(engine, "begin", begin_sqlite)
+    return engine
+
+
+def prepare_sqlite(connection, _):
+    connection.isolation_level = None  # we begin transactions ourselves
+    # The end of a transaction is synced by TRUNCATE, not by DELETE, so only that one survives a loss of power at once.
+    mode = "WAL" if sqlite3.sqlite_version_info >= WAL_SINCE else "TRUNCATE"
+    for pragma in (f"journal_mode={mode}", "synchronous=FULL", "foreign_keys=ON"):
+        connection.execute(f"PRAGMA {pragma}").close()
+
+
+def begin_sqlite(connection):
+    writes = connection.get_execution_options().get("writes", True)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def migrate(engine: Engine) -> None:
+    """Bring the schema up to date."""
+    from alembic import command
+    from alembic.config import Config
+    from alembic.util import CommandError
+
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    config.set_main_option("path_separator", "os")
+    with engine.begin() as connection:
+        if engine.dialect.name == "postgresql":
+            connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7305242)")  # two servers may start at once
+        config.attributes["connection"] = connection
+        try:
+            command.upgrade(config, "head")
+        except CommandError as error:
+            raise StoreError("The database was made by a newer bayescase; upgrade bayescase to use it.") from error
+
+
+def open_store(
+    folder: Path,
+    database: str | None = None,
+    *,
+    phase: str = "live",
+    simulated: bool = False,
+    clock: Callable[[], int] = milliseconds,
+) -> "Store":
+    """Everything that a server needs of a folder with a frozen design. Both copies agree when this returns."""
+    folder = Path(folder)
+    design = read_design(folder)
+    if frozen_hash(folder) is None:
+        raise StoreError(f"The design in {folder} is not frozen, so no data can be collected: bayescase study freeze {folder}")
+    engine = connect(folder, database)
+    try:
+        migrate(engine)
+    except SQLAlchemyError as error:
+        engine.dispose()
+        raise StoreError(f"The database cannot be opened: {reason(error)}") from error
+    except StoreError:
+        engine.dispose()
+        raise
+    store = Store(folder, engine, design, read_keys(folder), phase, simulated, clock)
+    try:
+        store.claim()
+        store.catch_up()
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+# --- people ---------------------------------------------------------------------------------------------------------------
+
+
+class Store:
+    """The study's data. Every public method that changes something is one transaction, safe to call again after an error."""
+
+    def __init__(self, folder, engine: Engine, design: Design, keys: Keys, phase="live", simulated=False, clock=milliseconds):
+        self.folder, self.engine, self.design, self.keys = Path(folder), engine, design, keys
+        self.phase, self.simulated, self.clock = phase, simulated, clock
+        self.journal = Journal(self.folder, time.strftime("%Y%m%dT%H%M%S", time.gmtime()))
+        self.plan: Callable[[int], Plan] = lru_cache(4096)(lambda slot: plan(design, slot))
+        self._behind = False  # the journal lacks rows, since the disk was full or gone
+        self._turn = (
+            threading.Lock() if engine.dialect.name == "sqlite" else nullcontext()
+        )  # a fair queue before the file's lock
+
+    def close(self) -> None:
+        self.journal.close()
+        self.engine.dispose()
+
+    @contextmanager
+    def reading(self):
+        with self.engine.connect().execution_options(writes=False) as connection:
+            yield connection
+
+    def _write(self, work: Callable[[Connection, list], Any]) -> Any:
+        """work(connection, records) in one transaction; then the records in the journal."""
+        if self._behind:
+            self.catch_up()
+        for attempt in range(TRIES):
+            records: list[dict[str, Any]] = []
+            try:
+                with self._turn, self.engine.begin() as connection:
+                    result = work(connection, records)
+                break
+            except DBAPIError as error:
+                if attempt + 1 == TRIES or not passes(error):
+                    raise
+                time.sleep(0.02 * 2**attempt * (0.5 + secrets.randbelow(100) / 100))
+        try:
+            self.journal.append(records)
+        except OSError:
+            self._behind = True
+            raise
+        return result
+
+    def _insert(self, connection, records, table, public_id: str | None, values: dict[str, Any]) -> int:
+        made = connection.execute(insert(table).values(**values).returning(table.c.id)).scalar_one()
+        records.append(record_of(table.name, public_id, values | {"id": made}))
+        return made
+
+    def _event(self, connection, records, person: Row | None, kind: str, **detail):
+        id, public_id = (None, None) if person is None else (person.id, person.public_id)
+        values = {"participant_id": id, "at": self.clock(), "kind": kind, "detail": detail}
+        self._insert(connection, records, events, public_id, values)
+
+    def claim(self) -> None:
+        """The data belong to this design, and to this key."""
+
+        def work(connection, _):
+            found = connection.execute(select(studies)).first()
+            mark = self.keys.digest("key")
+            if found is None:
+                connection.execute(insert(studies).values(id=1, design_hash=self.design.hash, created_at=self.clock()))
+                connection.execute(insert(notes).values(name="key", value=mark))
+            elif found.design_hash != self.design.hash:
+                raise StoreError(
+                    f"The data of {self.folder} belong to another design; serve that one, or use another database."
+                )
+            elif connection.execute(select(notes.c.value).where(notes.c.name == "key")).scalar() != mark:
+                raise StoreError(
+                    f"secret.key in {self.folder} is not the one that the study began with; restore it from a copy."
+                )
+
+        self._write(work)
+
+    def catch_up(self) -> int:
+        """Journal what was kept but not journalled, since the server was killed in between, or the disk was full."""
+        with self.reading() as connection:
+            withdrawn = connection.execute(
+                select(participants.c.public_id).where(participants.c.status == "withdrawn")
+            ).scalars()
+            self.journal.redact(withdrawn)
+            rows = journals.stored(connection)
+        seen = {journals.name_of(record) for record in journals.read_journal(self.folder)}
+        missing = [record | {"recovered": True} for name, record in rows.items() if name not in seen]
+        self.journal.append(missing)
+        self._behind = False
+        return len(missing)
+
+    # --- who ---
+
+    def find(self, token: str | None) -> Row | None:
+        if not token:
+            return None
+        with self.reading() as connection:
+            return connection.execute(select(participants).where(participants.c.token_hash == sha256(token))).first()
+
+    def external_hash(self, external: str | None) -> str | None:
+        return self.keys.digest("external", external) if external and self.design.rules.unique_people else None
+
+    def token_of(self, public_id: str) -> str:
+        return self.keys.digest("token", public_id)
+
+    def begin(self, visit: str, external: str | None = None, **places: str) -> str:
+        """Consent: take the lowest free slot; the token of the person. The same visit, or person, again is the same place.
+
+        `visit` is a random word of the form that was sent; `places` are ids of the recruiting platform, kept as keyed hashes.
+        """
+        public_id, known = self.keys.digest("visit", visit)[:32], self.external_hash(external)
+
+        def work(connection, records):
+            connection.execute(select(studies.c.id).with_for_update()).first()
+            same = participants.c.public_id == public_id
+            if known is not None:
+                same |= (participants.c.phase == self.phase) & (participants.c.external_hash == known)
+            found = connection.execute(select(participants).where(same)).first()
+            if found is not None:
+                return self.token_of(found.public_id)
+            now, token = self.clock(), self.token_of(public_id)
+            self._release(connection, records, now)
+            taken = select(participants.c.slot).where(participants.c.phase == self.phase, participants.c.slot.is_not(None))
+            slot = lowest_free(connection.execute(taken).scalars())
+            values = {
+                "public_id": public_id, "token_hash": sha256(token), "external_hash": known, "phase": self.phase,
+                "simulated": self.simulated, "slot": slot, "first_slot": slot, "status": "active", "step": 0, "round": 0,
+                "consented_at": now, "last_seen_at": now, "step_at": now,
+            }  # fmt: skip
+            made = self._insert(connection, records, participants, public_id, values)
+            person = connection.execute(select(participants).where(participants.c.id == made)).one()
+            hashes = {name: self.keys.digest(name, value) for name, value in places.items()}
+            self._event(connection, records, person, "consent", slot=slot, **hashes)
+            return token
+
+        return self._write(work)
+
+    def decline(self) -> None:
+        """Somebody did not consent: counted, and nothing else."""
+        self._write(lambda connection, records: self._event(connection, records, None, "declined", phase=self.phase))
+
+    def _release(self, connection, records, now: int) -> None:
+        """Give back the slots of those of whom nothing was heard for too long."""
+        silent = participants.c.last_seen_at < now - self.design.rules.timeout_minutes * MINUTE
+        late = select(participants).where(participants.c.status == "active", participants.c.phase == self.phase, silent)
+        for person in connection.execute(late.with_for_update()).all():
+            self._time_out(connection, records, person)
+
+    def _time_out(self, connection, records, person) -> None:
+        change(connection, person, status="timed out", slot=None)
+        self._event(connection, records, person, "timed out", slot=person.slot, step=person.step)
+
+    # --- where they are ---
+
+    def step_of(self, person: Row) -> Step:
+        return self.plan(person.first_slot).steps[person.step]
+
+    def standing(self, person: Row) -> str:
+        """'here', 'away' (may come back), 'over' (may not), 'complete' or 'withdrawn'."""
+        if person.status in ("complete", "withdrawn"):
+            return person.status
+        rules, gap = self.design.rules, self.clock() - person.last_seen_at
+        limit = rules.resume_minutes * MINUTE if rules.resume == "resume within" else None
+        if person.status == "active" and gap <= min(AWAY, rules.timeout_minutes * MINUTE, AWAY if limit is None else limit):
+            return "here"
+        return "over" if rules.resume == "refuse" or (limit is not None and gap > limit) else "away"
+
+    def wait(self, person: Row) -> int:
+        """Milliseconds that are left of a break."""
+        if self.step_of(person).kind != "break":
+            return 0
+        return max(0, person.step_at + self.design.rules.break_seconds * 1000 - self.clock())
+
+    def response(self, person: Row, kind: str, ref: str) -> dict[str, Any] | None:
+        with self.reading() as connection:
+            return response(connection, person, kind, ref)
+
+    def record(self, person: Row, part: str = "", given: Any = None, timing: Timing | None = None) -> str:
+        """Keep the form of the step that `person` is at, as it was read before, and go on: one transaction.
+
+        `part` is "feedback" for the second half of a practice question. `given` is the place of the chosen option for a
+        question, else the values of the form. The result is "kept"; "early" during a break; or "stale" if the person was not
+        at this step any more, or was away for too long: then nothing is changed.
+        """
+
+        def work(connection, records):
+            now_at = connection.execute(select(participants).where(participants.c.id == person.id).with_for_update()).first()
+            if now_at is None or (now_at.step, now_at.round, now_at.status) != (person.step, person.round, "active"):
+                return "stale"
+            standing, now = self.standing(now_at), self.clock()
+            if standing != "here" and (standing != "away" or self.design.rules.resume == "restart block"):
+                return "stale"
+            if self.wait(now_at):
+                return "early"
+            if standing == "away":
+                self._event(connection, records, now_at, "gap", ms=now - now_at.last_seen_at, step=now_at.step, then="answered")
+            step = self.step_of(now_at)
+            if step.kind == "trial":
+                self._answer(connection, records, now_at, int(step.ref), given, timing or Timing(), now)
+            elif step.kind == "practice":
+                known = response(connection, now_at, step.kind, step.ref) is not None
+                if known != (part == "feedback"):
+                    return "stale"
+                if not known:
+                    trial = next(t for t in self.plan(now_at.first_slot).practice if t.item == step.ref)
+                    values = {"choice": trial.options[given], "correct": self._right(trial, given)}
+                    self._respond(connection, records, now_at, step, values, now)
+                    change(connection, now_at, last_seen_at=now)
+                    return "kept"
+            elif step.kind in ("demographics", "check", "questionnaire"):
+                self._respond(connection, records, now_at, step, given, now)
+            self._advance(connection, records, now_at, now)
+            return "kept"
+
+        return self._write(work)
+
+    def _right(self, trial: Trial, place: int) -> bool:
+        return trial.options[place] == self.design.item(trial.item).correct
+
+    def _answer(self, connection, records, person, number, place, timing, now):
+        trial = self.plan(person.first_slot).trials[number]
+        values = {
+            "participant_id": person.id, "round": person.round, "trial": number, "block": trial.block,
+            "condition": trial.condition, "item": trial.item,
+            "options": list(trial.options), "choice": trial.options[place], "correct": self._right(trial, place),
+            "sent_at": person.step_at, "received_at": now, "timing_differs": differs(timing, now - person.step_at),
+        }  # fmt: skip
+        self._insert(connection, records, answers, person.public_id, values | timing._asdict())
+
+    def _respond(self, connection, records, person, step, values, now):
+        row = {"participant_id": person.id, "round": person.round, "kind": step.kind, "ref": step.ref}
+        self._insert(connection, records, responses, person.public_id, row | {"values": values, "received_at": now})
+
+    def _advance(self, connection, records, person, now):
+        values = {"step": person.step + 1, "step_at": now, "last_seen_at": now}
+        if self.plan(person.first_slot).steps[person.step + 1].kind == "end":
+            values |= {"status": "complete", "finished_at": now}
+            self._event(connection, records, person, "complete")
+        change(connection, person, **values)
+
+    def resume(self, person: Row) -> str:
+        """Come back after having been away, by the study's rule; the standing afterwards."""
+
+        def work(connection, records):
+            connection.execute(select(studies.c.id).with_for_update()).first()
+            now_at = connection.execute(select(participants).where(participants.c.id == person.id).with_for_update()).first()
+            if now_at is None:
+                return "withdrawn"
+            standing, now = self.standing(now_at), self.clock()
+            if standing == "over" and now_at.status == "active":
+                self._time_out(connection, records, now_at)
+            if standing != "away":
+                return standing
+            values = {"status": "active", "last_seen_at": now, "step_at": now}
+            gap = {"ms": now - now_at.last_seen_at, "step": now_at.step}
+            if now_at.slot is None:  # take the old slot again, unless somebody has it; else stay beyond the slots
+                slot = (participants.c.phase == now_at.phase) & (participants.c.slot == now_at.first_slot)
+                if connection.execute(select(participants.c.id).where(slot)).first() is None:
+                    values["slot"] = now_at.first_slot
+            first = self._first_of_block(now_at) if self.design.rules.resume == "restart block" else None
+            if first is not None and first < now_at.step:
+                values |= {"step": first, "round": now_at.round + 1}
+                self._event(connection, records, now_at, "gap", **gap, then="block restarted", to=first)
+            else:
+                self._event(connection, records, now_at, "gap", **gap, then="resumed")
+            change(connection, now_at, **values)
+            return "here"
+
+        return self._write(work)
+
+    def _first_of_block(self, person) -> int | None:
+        """The step with the first question of the block that the person is in; None before, between and after the blocks."""
+        found = self.plan(person.first_slot)
+        steps = [(i, found.trials[int(step.ref)].block) for i, step in enumerate(found.steps) if step.kind == "trial"]
+        if not steps or not steps[0][0] <= person.step <= steps[-1][0]:
+            return None
+        block = max(of for i, of in steps if i <= person.step)
+        last = max(i for i, of in steps if of == block)
+        return None if person.step > last else min(i for i, of in steps if of == block)
+
+    def withdraw(self, person: Row) -> None:
+        """Delete everything that the person gave, in both copies. A row without content remains, so that they are told so."""
+
+        def work(connection, records):
+            now_at = connection.execute(select(participants).where(participants.c.id == person.id).with_for_update()).first()
+            if now_at is None or now_at.status == "withdrawn":
+                return
+            for table in (answers, responses, events):
+                connection.execute(delete(table).where(table.c.participant_id == person.id))
+            change(connection, now_at, status="withdrawn", slot=None, external_hash=None, last_seen_at=now_at.consented_at,
+                   step_at=now_at.consented_at, finished_at=None)  # fmt: skip
+            self._event(connection, records, None, "withdrawn", phase=now_at.phase, step=now_at.step, was=now_at.status)
+
+        self._write(work)
+        self.journal.redact([person.public_id])
+
+    # --- the researcher ---
+
+    def log_in(self) -> str:
+        token, now = secrets.token_urlsafe(32), self.clock()
+
+        def work(connection, _):
+            connection.execute(delete(admin_sessions).where(admin_sessions.c.expires_at < now))
+            connection.execute(insert(admin_sessions).values(token_hash=sha256(token), expires_at=now + SESSION))
+
+        self._write(work)
+        return token
+
+    def logged_in(self, token: str | None) -> bool:
+        if not token:
+            return False
+        own = (admin_sessions.c.token_hash == sha256(token)) & (admin_sessions.c.expires_at > self.clock())
+        with self.reading() as connection:
+            return connection.execute(select(admin_sessions.c.token_hash).where(own)).first() is not None
+
+    def log_out(self, token: str | None) -> None:
+        own = admin_sessions.c.token_hash == sha256(token or "")
+        self._write(lambda connection, _: connection.execute(delete(admin_sessions).where(own)))
+
+    def monitor(self) -> list["PhaseCounts"]:
+        with self.reading() as connection:
+            return monitor(connection, self.design, self.clock())
+
+
+def passes(error: DBAPIError) -> bool:
+    """Whether the same transaction may succeed in a moment. Each finds out by itself whether it had succeeded already."""
+    state = getattr(error.orig, "sqlstate", None)
+    busy = isinstance(error.orig, sqlite3.OperationalError) and ("locked" in str(error.orig) or "busy" in str(error.orig))
+    return error.connection_invalidated or state in ("40001", "40P01") or busy
+
+
+def lowest_free(taken) -> int:
+    taken = set(taken)
+    return next(slot for slot in range(len(taken) + 1) if slot not in taken)
+
+
+def change(connection: Connection, person: Row, **values) -> None:
+    connection.execute(update(participants).where(participants.c.id == person.id).values(**values))
+
+
+def response(connection: Connection, person: Row, kind: str, ref: str) -> dict[str, Any] | None:
+    own = (responses.c.participant_id == person.id) & (responses.c.round == person.round)
+    own &= (responses.c.kind == kind) & (responses.c.ref == ref)
+    return connection.execute(select(responses.c["values"]).where(own)).scalar()
+
+
+def differs(timing: Timing, passed: int) -> bool:
+    """Whether the browser's times cannot be true: longer than ours, or out of order."""
+    shown, first, submitted, hidden, _ = timing
+    if submitted is None:
+        return any(value is not None for value in timing)
+    order = [value for value in (shown, first, submitted) if value is not None]
+    return submitted > passed + SLACK or order != sorted(order) or (hidden or 0) > submitted
+
+
+# --- how it goes ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PhaseCounts:
+    """A phase in numbers. Rows of `cells`: the cell, then how many are complete, active, silent and timed out."""
+
+    phase: str
+    simulated: int
+    declined: int
+    withdrawn: int
+    answers: int
+    cells: tuple[tuple[Any, ...], ...]
+    places: tuple[tuple[str, int], ...]  # where those are who are not complete
+    minutes: float | None  # median of those who are complete
+
+    def total(self, column: int) -> int:
+        return sum(int(row[column]) for row in self.cells)
+
+
+def monitor(connection: Connection, design: Design, now: int) -> list[PhaseCounts]:
+    """How many people are where, by phase; nobody's answers."""
+    people = connection.execute(select(participants)).all()
+    counted = select(participants.c.phase, func.count()).join(answers, answers.c.participant_id == participants.c.id)
+    given = {row[0]: row[1] for row in connection.execute(counted.group_by(participants.c.phase))}
+    declined = Counter(
+        detail.get("phase")
+        for detail in connection.execute(select(events.c.detail).where(events.c.kind == "declined")).scalars()
+    )
+    kinds = ("complete", "active", "silent", "timed out")
+    found = []
+    for phase in ("live", "pilot"):
+        here = [person for person in people if person.phase == phase]
+        table: Counter[tuple[str, str]] = Counter()
+        places: Counter[tuple[int, str]] = Counter()
+        minutes = []
+        for person in here:
+            if person.status == "withdrawn":
+                continue
+            mine = plan(design, person.first_slot)
+            silent = person.status == "active" and now - person.last_seen_at > AWAY
+            table[str(mine.cell), "silent" if silent else person.status] += 1
+            if person.status == "complete":
+                minutes.append((person.finished_at - person.consented_at) / MINUTE)
+            else:
+                step = mine.steps[person.step]
+                number = f" {int(step.ref) + 1}" if step.kind == "trial" else ""
+                places[person.step, step.kind.replace("trial", "question") + number] += 1
+        rows = tuple((str(cell), *(table[str(cell), kind] for kind in kinds)) for cell in cells(design))
+        middle = sorted(minutes)[len(minutes) // 2] if minutes else None
+        withdrawn = sum(person.status == "withdrawn" for person in here)
+        found.append(
+            PhaseCounts(
+                phase, sum(p.simulated for p in here), declined[phase], withdrawn, given.get(phase, 0), rows,
+                tuple((name, n) for (_, name), n in sorted(places.items())), middle,
+            )
+        )  # fmt: skip
+    return found
+
+
+def look(folder: Path, database: str | None = None) -> list[PhaseCounts]:
+    """The counts of a study, without starting anything."""
+    design = read_design(folder)
+    if database is None and not (Path(folder) / DATABASE).exists():
+        raise StoreError(f"There are no data in {folder} yet; collect some with: bayescase study serve {folder}")
+    engine = connect(folder, database)
+    try:
+        with engine.connect().execution_options(writes=False) as connection:
+            return monitor(connection, design, milliseconds())
+    except SQLAlchemyError as error:
+        raise StoreError(f"The database cannot be read: {reason(error)}") from error
+    finally:
+        engine.dispose()
+
+
+def reason(error: SQLAlchemyError) -> str:
+    return str(getattr(error, "orig", None) or error).strip().splitlines()[0]
