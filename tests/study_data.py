@@ -6,7 +6,8 @@ import numpy as np
 from sqlalchemy import insert
 
 from bayescase.study import schedule, tables
-from bayescase.study.design import Design
+from bayescase.study.design import Design, freeze, write_design
+from bayescase.study.store import open_store
 
 START = 1_790_000_000_123  # milliseconds since 1970
 PLANS: dict = {}
@@ -52,10 +53,21 @@ def rows(design, people, rng, **planted):
     return answers, who
 
 
-def fill(connection, design, people=4, seed=0, **planted):
-    """Complete people in slots 0, 1, …, as the server leaves them."""
+def make_study(folder, design, people=4, **planted):
+    """A frozen study with complete people, in both copies."""
+    write_design(design, folder)
+    freeze(folder)
+    store = open_store(folder)
+    with store.engine.begin() as connection:
+        fill(connection, design, people, **planted)
+    store.catch_up()
+    store.close()
+    return folder
+
+
+def fill(connection, design, people=4, seed=0, inattentive=(), **planted):
+    """Complete people in slots 0, 1, …, as the server leaves them; the inattentive fail the first check."""
     rng = np.random.default_rng(seed)
-    connection.execute(insert(tables.studies).values(id=1, design_hash=design.hash, created_at=START))
     steps = len(plan(design, 0).steps)
     now = {}
     for slot in range(people):
@@ -75,7 +87,9 @@ def fill(connection, design, people=4, seed=0, **planted):
     for slot in range(people):
         forms = [("demographics", "", {"age": 30 + slot, "gender": "woman", "cooking": "=1+1"})]
         forms += [("practice", trial.item, {"choice": 1, "correct": True}) for trial in plan(design, slot).practice]
-        forms += [("check", check.id, {"choice": check.correct, "correct": True}) for check in design.checks]
+        for k, check in enumerate(design.checks):
+            choice = 0 if slot in inattentive and not k else check.correct
+            forms.append(("check", check.id, {"choice": choice, "correct": choice == check.correct}))
         forms += [("questionnaire", "", {likert.id: int(rng.integers(len(likert.labels))) for likert in design.questionnaire})]
         for kind, ref, given in forms:
             now[slot] += 1000

@@ -7,13 +7,13 @@ from itertools import product
 import numpy as np
 import pytest
 from scipy import stats
-from study_data import plan, rows
-from study_designs import small_design
 
 from bayescase.records import plain
 from bayescase.study import mixed
 from bayescase.study.analysis import Answers, analyse, chi_square, holm, odds, paired_t, sign_flip, within
 from bayescase.study.design import Likert, Representation
+from study_data import plan, rows
+from study_designs import small_design
 
 CROSSED = small_design()
 PAPER = small_design(mode="paper")
@@ -21,7 +21,9 @@ PAPER = small_design(mode="paper")
 
 def three_arms(mode="crossed"):
     items = [replace(item, id=f"c{i}", item_set="C") for i, item in enumerate(CROSSED.of_set("A"))]
-    more = [Representation("subspace", r.cluster, r.source, r.stimulus) for r in CROSSED.representations if r.condition == "bcm"]
+    more = [
+        Representation("subspace", r.cluster, r.source, r.stimulus) for r in CROSSED.representations if r.condition == "bcm"
+    ]
     return small_design(
         mode=mode,
         conditions=("bcm", "lda", "subspace"),
@@ -307,7 +309,11 @@ def test_three_conditions_are_compared_in_pairs():
 def test_ratings_of_halves_are_ratings_of_conditions():
     labels = ("no", "so so", "yes")
     design = small_design(
-        questionnaire=(Likert("clear_first", "First?", labels), Likert("clear_second", "Second?", labels), Likert("fun", "Fun?", labels))
+        questionnaire=(
+            Likert("clear_first", "First?", labels),
+            Likert("clear_second", "Second?", labels),
+            Likert("fun", "Fun?", labels),
+        )
     )
     answers, who = rows(design, 12, np.random.default_rng(0))
     for k, person in enumerate(who):

@@ -3,6 +3,7 @@
 A test that cannot be made says why in `note`, and has no numbers. Nothing here is NaN.
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -151,14 +152,15 @@ def analyse(
     simulated : bool, default=False
         Count simulated people, too.
     times : {"server", "browser"}, default="server"
-        The server's time runs from the first sending of a question to its answer, reloads and the network included; the browser's from
-        the last showing.
+        The server's time runs from the first sending of a question to its answer, reloads and the network included; the
+        browser's from the last showing.
     """
     if phase not in ("live", "pilot", "all"):
         raise ValueError(f"phase must be 'live', 'pilot' or 'all', not {phase!r}.")
     if times not in ("server", "browser"):
         raise ValueError(f"times must be 'server' or 'browser', not {times!r}.")
-    kept, left_out = [], {}
+    kept: list[Row] = []
+    left_out: dict[str, int] = {}
     for person in people:
         why = reason_to_leave_out(person, phase, simulated)
         if why:
@@ -255,7 +257,7 @@ def remarks(design, table):
         )
     long = int((table.seconds > LONG).sum())
     if long:
-        yield f"{long} answers took longer than {LONG // 60} minutes; they are counted. Times as logarithms suffer less from them."
+        yield f"{long} answers took longer than {LONG // 60} minutes; they are counted. Logarithms suffer less from them."
     missing = int((~table.timed).sum())
     if missing:
         yield f"{missing} answers have no time and are left out of the comparison of times."
@@ -306,7 +308,14 @@ def adjusted(pairs):
     """Holm's p values over the pairs, for each kind of test."""
     if len(pairs) < 2:
         return tuple(pairs)
-    for path in (("pooled_accuracy",), ("pooled_time",), ("accuracy", "t"), ("accuracy", "flip"), ("time", "t"), ("time", "flip")):
+    for path in (
+        ("pooled_accuracy",),
+        ("pooled_time",),
+        ("accuracy", "t"),
+        ("accuracy", "flip"),
+        ("time", "t"),
+        ("time", "flip"),
+    ):
         p = holm([get(pair, path).p for pair in pairs])
         pairs = [put(pair, path, replace(get(pair, path), holm=value)) for pair, value in zip(pairs, p, strict=True)]
     return tuple(pairs)
@@ -358,13 +367,19 @@ def pooled_t(table, a, b) -> Test:
         return not_made(name, f"There are too few answers with a time in {listed_absent(table, a, b)}.")
     if constant(first) and constant(second):
         return not_made(name, "All times within a condition are the same.")
-    found = stats.ttest_ind(first, second)
+    found = student(first, second, equal_var=True)
     return Test(name, float(found.statistic), float(found.df), float(found.pvalue), None, INDEPENDENT)
 
 
 def listed_absent(table, a, b):
     absent = [LABELS[table.conditions[c]] for c in (a, b) if not (table.condition == c).any()]
     return " and ".join(absent) or "each condition"
+
+
+def student(first, second, equal_var):
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Precision loss", RuntimeWarning)  # one of the two is constant, which is no harm
+        return stats.ttest_ind(first, second, equal_var=equal_var)
 
 
 def constant(values):
@@ -381,8 +396,8 @@ def within(table, values, keep, a, b, ratio) -> Within:
     by_order = tuple((name, len(part), float(show(part.mean()))) for name, part in groups if len(part))
     if not len(d):
         why = "No person has answers in both conditions."
-        tests = [not_made(name, why) for name in ("paired t-test", "sign-flip permutation")]
-        return Within(0, None, None, *tests, order_test(groups), by_order)
+        t, flip = not_made("paired t-test", why), not_made("sign-flip permutation", why)
+        return Within(0, None, None, t, flip, order_test(groups), by_order)
     t, low, high, size = paired_t(d)
     found = Estimate(float(show(d.mean())), *(None if x is None else float(show(x)) for x in (low, high)))
     return Within(len(d), found, size, t, sign_flip(d), order_test(groups), by_order)
@@ -404,16 +419,18 @@ def paired_t(d):
 
 def effect_size(t, n) -> Estimate:
     """Cohen's d_z, with the interval of the noncentral t distribution."""
+    if t < 0:
+        found = effect_size(-t, n)
+        return Estimate(-found.value, *(None if end is None else -end for end in (found.high, found.low)))
 
     def end(q):
-        return optimize.brentq(lambda nc: stats.nct.cdf(t, n - 1, nc) - q, t - reach, t + reach) / np.sqrt(n)
+        return float(optimize.brentq(lambda nc: stats.nct.cdf(t, n - 1, nc) - q, -5.0, 10 + 3 * t) / np.sqrt(n))
 
-    reach = 10 + 3 * abs(t)
     try:
         low, high = end(0.975), end(0.025)
     except (ValueError, RuntimeError):  # so far out that the distribution cannot be computed
         low = high = None
-    return Estimate(t / np.sqrt(n), low, high)
+    return Estimate(float(t / np.sqrt(n)), low, high)
 
 
 def sign_flip(d) -> Test:
@@ -441,8 +458,10 @@ def order_test(groups) -> Test:
         return not_made(name, "It needs two people or more in each order.")
     if constant(first) and constant(second):
         return not_made(name, "Within each order the difference is the same for every person.")
-    found = stats.ttest_ind(first, second, equal_var=False)
-    return Test(name, float(found.statistic), float(found.df), float(found.pvalue), None, f"{len(first)} and {len(second)} people")
+    found = student(first, second, equal_var=False)
+    return Test(
+        name, float(found.statistic), float(found.df), float(found.pvalue), None, f"{len(first)} and {len(second)} people"
+    )
 
 
 def odds(table, a, b) -> Odds:
@@ -458,7 +477,8 @@ def odds(table, a, b) -> Odds:
     posterior = table_posterior(table)
     middle, low, high, above = posterior.contrast(c)
     ratio = Estimate(*(float(np.exp(x)) for x in (middle, low, high)))
-    return Odds(ratio, above, *posterior.spread(), "Bayesian logistic model with effects of condition, block, person and item")
+    person, item = posterior.spread()
+    return Odds(ratio, above, person, item, "Bayesian logistic model with effects of condition, block, person and item")
 
 
 def table_posterior(table):
@@ -474,7 +494,7 @@ def table_posterior(table):
 
 
 def ratings(design, people) -> tuple[Rating, ...]:
-    """Questions whose ids end in _first, _second (_third) or in the names of the conditions are compared; others are counted."""
+    """Questions whose ids end in _first, _second (_third) or in the name of a condition are compared; others are counted."""
     found: dict[str, dict[str, Likert]] = {}
     for question in design.questionnaire:
         stem, _, end = question.id.replace("-", "_").rpartition("_")
@@ -491,9 +511,7 @@ def rating(design, people, stem, parts):
             half = HALVES[person["order"].split(" then ").index(name)] if name != "all" else "all"
             question = parts.get(name) or parts.get(half)
             values[name].append(person.get(f"likert_{question.id}") if question else None)
-    counts = {
-        name: tuple(sum(value == i for value in given) for i in range(len(labels))) for name, given in values.items()
-    }
+    counts = {name: tuple(sum(value == i for value in given) for i in range(len(labels))) for name, given in values.items()}
     tests = {}
     for a, b in combinations(values, 2):
         both = [(x, y) for x, y in zip(values[a], values[b], strict=True) if x is not None and y is not None]
@@ -510,4 +528,6 @@ def wilcoxon(d) -> Test:
         why = "Nobody rated the two differently." if len(d) else "Nobody rated both."
         return not_made(name, why)
     found = stats.wilcoxon(d)
-    return Test(name, float(found.statistic), None, float(found.pvalue), None, f"{len(d)} people, {int((d == 0).sum())} of them alike")
+    return Test(
+        name, float(found.statistic), None, float(found.pvalue), None, f"{len(d)} people, {int((d == 0).sum())} of them alike"
+    )

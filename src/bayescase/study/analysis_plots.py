@@ -83,10 +83,20 @@ def plot_rating(rating):
     for y, c in enumerate(reversed(names)):
         total, left = sum(rating.counts[c]), 0.0
         for k, n in enumerate(rating.counts[c]):
-            ax.barh(y, n / total, left=left, height=0.62, color=colours[k], edgecolor="white", label=f"{k + 1}" if y == 0 else None)
+            ax.barh(
+                y, n / total, left=left, height=0.62, color=colours[k], edgecolor="white", label=f"{k + 1}" if y == 0 else None
+            )
             if n / total > 0.045:
                 dark = luminance(colours[k]) < 0.4
-                ax.text(left + n / total / 2, y, str(n), ha="center", va="center", fontsize=SMALL, color="white" if dark else "black")
+                ax.text(
+                    left + n / total / 2,
+                    y,
+                    str(n),
+                    ha="center",
+                    va="center",
+                    fontsize=SMALL,
+                    color="white" if dark else "black",
+                )
             left += n / total
     label_y(ax, ["all" if c == "all" else LABELS[c] for c in reversed(names)], 24)
     ax.set_xlim(0, 1)

@@ -83,6 +83,9 @@ def pair_in_short(result, pair, mode) -> Iterator[str]:
         yield f"{a} and {b} cannot be compared: there are no answers in {a if not one.answers else b}."
         return
     yield f"With {a} {share(one.accuracy)} of the answers were right, with {b} {share(two.accuracy)}."
+    if pair.accuracy.difference is not None and pair.accuracy.difference.low is not None:
+        d = pair.accuracy.difference
+        yield f"Person by person the difference is {points(d.value)} percentage points (95 % interval {interval(d, points)})."
     yield accuracy_verdict(pair, mode)
     if pair.time.difference is not None:
         yield time_verdict(pair)
@@ -92,11 +95,12 @@ def accuracy_verdict(pair: Pair, mode: str) -> str:
     a, b = name(pair.first), name(pair.second)
     d, ratio = pair.accuracy.difference, pair.odds.ratio
     if d is None or ratio is None or ratio.low is None or ratio.high is None:
-        return f"Whether this is more than chance cannot be said: {pair.accuracy.flip.note or pair.odds.note}"
+        return (
+            f"Whether this is more than chance cannot be said. {pair.odds.note if ratio is None else pair.accuracy.flip.note}"
+        )
     p = pair.accuracy.flip.p if pair.accuracy.flip.holm is None else pair.accuracy.flip.holm
     by_people, by_model = p is not None and p < SURE, not ratio.low <= 1 <= ratio.high
     better, worse = (a, b) if ratio.value > 1 else (b, a)
-    fits = f"{interval(d, points)} percentage points" if d.low is not None else "the same"
     if mode == "paper":
         if by_model:
             return f"People were right more often with {better} than with {worse}, also if the items differ in difficulty."
@@ -107,15 +111,17 @@ def accuracy_verdict(pair: Pair, mode: str) -> str:
         return f"There are signs that people are right more often with {better}, but the two recommended analyses do not agree."
     if d.low is None:
         return "There is no sign of a difference; with so even scores nothing more can be said."
-    return f"This may well be chance. That does not show that the two are equal: a difference of {fits} would fit the answers."
+    return (
+        "This may well be chance. That does not show that the two are equal: any difference in the interval fits the answers."
+    )
 
 
 def time_verdict(pair: Pair) -> str:
     a, b = name(pair.first), name(pair.second)
     ratio, test = pair.time.difference, pair.time.flip
     assert ratio is not None
-    longer = abs(ratio.value - 1)
-    words = f"An answer took {longer:.0%} {'longer' if ratio.value > 1 else 'less time'} with {a} than with {b}"
+    how = f"{100 * abs(ratio.value - 1):.0f} % {'longer' if ratio.value > 1 else 'less time'}"
+    words = f"An answer took {how} with {a} than with {b}"
     p = test.p if test.holm is None else test.holm
     if p is not None and p < SURE:
         return f"{words}, which is more than chance would make."
@@ -131,7 +137,14 @@ EFFECT_HEAD = ("what", "estimate", "95 % interval", "remark")
 
 def arm_rows(result: Result):
     return [
-        (name(arm.condition), arm.answers, arm.right, share(arm.accuracy), number(arm.mean_seconds, 1), number(arm.median_seconds, 1))
+        (
+            name(arm.condition),
+            arm.answers,
+            arm.right,
+            share(arm.accuracy),
+            number(arm.mean_seconds, 1),
+            number(arm.median_seconds, 1),
+        )
         for arm in result.arms
     ]
 
@@ -162,7 +175,7 @@ def effect_rows(pair: Pair):
         return number(x, 2)
 
     above = pair.odds.above_one
-    sure = "" if above is None else f"probability that {a} is better: {above:.3f}; "
+    sure = "" if above is None else f"probability that {a} is better: {'> 0.999' if above > 0.999 else f'{above:.3f}'}; "
     n = f"{pair.accuracy.people} people"
     return [
         row(f"odds of a right answer, {a} against {b}", pair.odds.ratio, small, sure + pair.odds.note),
@@ -206,6 +219,19 @@ def rating_test_rows(result: Result):
         for rating in result.ratings
         for which, test in rating.tests.items()
     ]
+
+
+def without_holm(head, rows):
+    """The tables of tests lack Holm's column where there is nothing to adjust for."""
+    at = head.index("p, Holm") if "p, Holm" in head else None
+    if at is None or any(row[at] != "–" for row in rows):
+        return head, rows
+    return tuple(np.delete(head, at).tolist()), [(*row[:at], *row[at + 1 :]) for row in rows]
+
+
+def test_table(caption, rows) -> str:
+    head, rows = without_holm(TEST_HEAD, rows)
+    return table(caption, head, rows, tuple(range(1, len(head) - 1)))
 
 
 def median_label(counts):
@@ -256,13 +282,14 @@ def for_terminal(analysis: Analysis):
 
     return Group(
         *(Text(sentence) for sentence in sentences(analysis)),
-        *(plain_table(title, head, rows) for title, head, rows in blocks(analysis)),
+        *(plain_table(title, *without_holm(head, rows)) for title, head, rows in blocks(analysis)),
     )
 
 
 def for_pipe(analysis: Analysis) -> str:
     parts = ["\n".join(sentences(analysis))]
     for title, head, rows in blocks(analysis):
+        head, rows = without_holm(head, rows)
         parts.append("\n".join([title, *("\t".join(str(cell) for cell in row) for row in (head, *rows))]))
     return "\n\n".join(parts)
 
@@ -367,9 +394,7 @@ def accuracy_section(analysis, result):
     from . import analysis_plots as plots
 
     names = list(analysis.conditions)
-    people = [
-        (who, *(share(of.get(c)) for c in names)) for who, of in sorted(result.by_person.items(), key=lambda row: row[0])
-    ]
+    people = [(who, *(share(of.get(c)) for c in names)) for who, of in sorted(result.by_person.items(), key=lambda row: row[0])]
     numbers = tuple(range(1, len(names) + 1))
     data = table("Share of right answers of each person", ("person", *(name(c) for c in names)), people, numbers)
     text = "<h3>Person by person</h3>" + figure(
@@ -379,7 +404,8 @@ def accuracy_section(analysis, result):
         data,
     )
     items = [
-        (item, *("–" if c not in of else f"{of[c][0]} of {of[c][1]}" for c in names)) for item, of in sorted(result.by_item.items())
+        (item, *("–" if c not in of else f"{of[c][0]} of {of[c][1]}" for c in names))
+        for item, of in sorted(result.by_item.items())
     ]
     hardest = min(result.by_item, key=lambda item: item_share(result.by_item[item]))
     easiest = max(result.by_item, key=lambda item: item_share(result.by_item[item]))
@@ -408,8 +434,8 @@ def slopes_sentence(result, names):
     both = [(of[a], of[b]) for of in result.by_person.values() if a in of and b in of]
     up, down = sum(x > y for x, y in both), sum(x < y for x, y in both)
     return (
-        f"Of {len(both)} people, {up} were right more often with {name(a)}, {down} with {name(b)}, and {len(both) - up - down} equally "
-        f"often."
+        f"Of {len(both)} people, {up} were right more often with {name(a)}, {down} with {name(b)}, and "
+        f"{len(both) - up - down} equally often."
     )
 
 
@@ -421,7 +447,8 @@ def time_section(result):
     if not seconds:
         return "<p>No answer has a time.</p>"
     rows = [
-        (name(c), len(of), *(number(float(q), 1) for q in np.quantile(of, (0.05, 0.25, 0.5, 0.75, 0.95)))) for c, of in seconds.items()
+        (name(c), len(of), *(number(float(q), 1) for q in np.quantile(of, (0.05, 0.25, 0.5, 0.75, 0.95))))
+        for c, of in seconds.items()
     ]
     head = ("condition", "answers", "5 %", "25 %", "half", "75 %", "95 %")
     middle = listed([f"{number(float(np.median(of)), 1)} seconds with {name(c)}" for c, of in seconds.items()], 9)
@@ -464,32 +491,34 @@ def ratings_section(result):
 
 def recommended_section(result):
     text = (
-        "<p>People differ, and so do items. These analyses compare each person with themselves, and the model of the odds takes "
-        "account of the items, too.</p>"
+        "<p>People differ, and so do items. These analyses compare each person with themselves, and the model of the odds "
+        "takes account of the items, too.</p>"
     )
     for pair in result.pairs:
         text += f"<h3>{esc(title_of(pair))}</h3>"
         text += table("Effects", EFFECT_HEAD, effect_rows(pair), (1, 2))
-        text += table("Tests within participants", TEST_HEAD, test_rows(pair), (1, 2, 3, 4))
+        text += test_table("Tests within participants", test_rows(pair))
         if pair.accuracy.by_order:
             head = ("order", "people", "difference in accuracy, points", "time, ratio")
             text += table("Does it matter which came first?", head, order_rows(pair), (1, 2, 3))
         spread = pair.odds
         if spread.person_sd is not None and spread.item_sd is not None:
-            words = f"On the logit scale people differ with a standard deviation of {spread.person_sd:.2f}, items of {spread.item_sd:.2f}."
+            people, items = f"{spread.person_sd:.2f}", f"{spread.item_sd:.2f}"
+            words = f"On the logit scale people differ with a standard deviation of {people}, items of {items}."
             text += f"<p>{esc(words)}</p>"
     if rating_test_rows(result):
-        text += "<h3>Ratings</h3>" + table("Ratings compared", TEST_HEAD, rating_test_rows(result), (1, 2, 3, 4))
+        text += "<h3>Ratings</h3>" + test_table("Ratings compared", rating_test_rows(result))
     return text
 
 
 def paper_section(result):
     text = (
-        '<p class="verdict bad"><strong>Take care:</strong> as the paper did, this treats all answers as independent, though many come '
-        "from the same person and are about the same item. It is here to compare with the paper, not to conclude from.</p>"
+        '<p class="verdict bad"><strong>Take care:</strong> as the paper did, this treats all answers as independent, though '
+        "many come from the same person and are about the same item. It is here to compare with the paper, not to conclude "
+        "from.</p>"
     )
     for pair in result.pairs:
-        text += f"<h3>{esc(title_of(pair))}</h3>" + table("Pooled tests", TEST_HEAD, paper_rows(pair), (1, 2, 3, 4))
+        text += f"<h3>{esc(title_of(pair))}</h3>" + test_table("Pooled tests", paper_rows(pair))
     return text
 
 
@@ -504,22 +533,31 @@ def attentive_section(analysis):
     text += table("Answers by condition", ARM_HEAD, arm_rows(result), (1, 2, 3, 4, 5))
     for pair in result.pairs:
         text += f"<h3>{esc(title_of(pair))}</h3>" + table("Effects", EFFECT_HEAD, effect_rows(pair), (1, 2))
-        text += table("Tests within participants", TEST_HEAD, test_rows(pair), (1, 2, 3, 4))
+        text += test_table("Tests within participants", test_rows(pair))
     return text
 
 
 HOW = (
-    ("p", "how often chance alone would make a difference at least as large, if there were none; below 0.05 is called more than chance"),
+    (
+        "p",
+        "how often chance alone would make a difference at least as large; below 0.05 counts as more than chance",
+    ),
     ("95 % interval", "values that fit the data; in repeated studies 95 of 100 such intervals hold the true value"),
     ("p, Holm", "p raised for the number of pairs of conditions that are compared; only with three conditions"),
     ("odds", "right answers per wrong answer; 2 means that the odds are twice as high with the first condition"),
     ("d_z", "mean difference divided by the standard deviation of the differences between people; 0.5 is called medium"),
-    ("sign-flip permutation", "each person's difference gets a random sign; p is the share of sums that are as large as the one found"),
-    ("order × condition", "whether the difference depends on which condition came first; a small p is a sign of practice or fatigue"),
+    (
+        "sign-flip permutation",
+        "each person's difference gets a random sign; p is the share of sums that are as large as the one found",
+    ),
+    (
+        "order × condition",
+        "whether the difference depends on which condition came first; a small p is a sign of practice or fatigue",
+    ),
     (
         "logistic model",
-        "effects of condition, block, person and item together, with weak priors; σ of persons and items summed over a grid, the rest "
-        "by Laplace's method",
+        "effects of condition, block, person and item together, with weak priors; σ of persons and items summed over a grid, "
+        "the rest by Laplace's method",
     ),
 )
 
@@ -530,7 +568,8 @@ def how_section(analysis):
         "browser": "Times run in the browser, from the showing of a question to its answer.",
     }[analysis.times]
     cells = {
-        "crossed": "Item sets changed conditions from person to person, so items cannot pass for a difference between conditions.",
+        "crossed": "Item sets changed conditions from person to person, so easy items do not pass for a good condition.",
         "paper": "Item sets were fixed to conditions, as in the paper.",
     }[analysis.mode]
-    return paragraphs([times, cells]) + table("Words", ("word", "meaning"), HOW)
+    words = "".join(f"<dt><strong>{esc(word)}</strong></dt><dd>{esc(meaning)}</dd>" for word, meaning in HOW)
+    return f"{paragraphs([times, cells])}<dl>{words}</dl>"

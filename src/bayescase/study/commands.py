@@ -268,3 +268,123 @@ def monitor(folder, database, as_json):
             click.echo(f"  {name:<{wide}}  {counts[0]:>8}  {counts[1]:>6}  {counts[2]:>6}  {counts[3]:>9}")
         if phase.places:
             click.echo("  not complete: " + ", ".join(f"{name} {n}" for name, n in phase.places))
+
+
+# --- data: export, analyse, verify, doctor --------------------------------------------------------------------------------
+
+
+@study.command()
+@click.argument("folder", metavar="DIR")
+@click.option("-o", "--output", metavar="DIR", required=True, help="Folder to make; one that has something in it is refused.")
+@click.option("--identified", is_flag=True, help="Add exact times and hashes of external ids. Do not publish such an export.")
+@database_option
+def export(folder, output, identified, database):
+    """Write the data of the study in DIR as tables, with a codebook and a manifest.
+
+    One row per answer (answers.csv), per person (people.csv), per event and per other form; everything as data.json; the
+    design. Anonymised by default: days instead of times of day, no hashes of external ids.
+    """
+    need_server()
+    from . import export as exports
+    from .design import read_design
+
+    design = read_design(Path(folder))
+    exports.check_empty(Path(output))
+    with exports.opened(Path(folder), database) as engine:
+        manifest = exports.export(engine, design, Path(output), identified)
+    for name, of in manifest["files"].items():
+        if "rows" in of:
+            click.echo(f"{name}: {of['rows']} rows")
+    click.echo(f"Everything is in {output}; codebook.md explains it.", err=True)
+
+
+@study.command()
+@click.argument("folder", metavar="DIR")
+@click.option("-o", "--output", metavar="DIR", help="Write analysis.html and results.json there.")
+@click.option(
+    "--phase", type=click.Choice(["live", "pilot", "all"]), default="live", show_default=True, help="Whose answers count."
+)
+@click.option("--simulated", is_flag=True, help="Count simulated people, too.")
+@click.option(
+    "--times",
+    type=click.Choice(["server", "browser"]),
+    default="server",
+    show_default=True,
+    help="Whose clock: the server's has every answer, the browser's leaves out the network.",
+)
+@database_option
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def analyse(folder, output, phase, simulated, times, database, as_json):
+    """Analyse DIR, a study or an export of one: as recommended, and as in the paper.
+
+    People who are complete count; failed attention checks only flag, and results are given with and without them.
+    """
+    need_server()
+    from ..cli import say, say_json
+    from . import analysis_report as report
+    from .analysis import analyse
+    from .design import read_design
+    from .export import MANIFEST, collect, opened, read_export, reading
+
+    folder = Path(folder)
+    if (folder / MANIFEST).exists():
+        design, tables = read_export(folder)
+    else:
+        design = read_design(folder)
+        with opened(folder, database) as engine, reading(engine) as connection:
+            tables = collect(connection, design)
+    found = analyse(design, tables.answers, tables.people, phase=phase, simulated=simulated, times=times)
+    if as_json:
+        say_json(report.as_results(found))
+    else:
+        say(report.for_pipe(found), lambda: report.for_terminal(found))
+    if output is not None:
+        page, results = report.write_analysis(found, Path(output))
+        click.echo(f"The page is {page}, the numbers are {results}.", err=True)
+
+
+@study.command()
+@click.argument("folder", metavar="DIR")
+@click.option("--export", metavar="DIR", help="Also compare an export with its manifest and with the database.")
+@database_option
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def verify(context, folder, export, database, as_json):
+    """Check the data of the study in DIR: database against journal, answers against the schedule and the design.
+
+    One sentence per problem, and exit code 1 if there is any.
+    """
+    need_server()
+    from ..cli import say_json
+    from .verify import verify
+
+    found = verify(Path(folder), database, None if export is None else Path(export))
+    if as_json:
+        say_json(found)
+    else:
+        click.echo("\n".join(found) or "Database, journal and schedule agree.")
+    context.exit(1 if found else 0)
+
+
+@study.command()
+@click.argument("folder", metavar="DIR")
+@database_option
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def doctor(context, folder, database, as_json):
+    """Say whether the study in DIR is ready to go live.
+
+    Each line is ok, a warning or a problem, with what to do; exit code 1 if there is a problem.
+    """
+    need_server()
+    from ..cli import say, say_json
+    from ..terminal import plain_table
+    from .doctor import PROBLEM, examine
+
+    lines = examine(Path(folder), database)
+    if as_json:
+        say_json([line._asdict() for line in lines])
+    else:
+        text = "\n".join(f"{line.level:<8} {line.what}: {line.words}" for line in lines)
+        say(text, lambda: plain_table(f"Is {folder} ready?", ("", "What", ""), lines))
+    context.exit(1 if any(line.level == PROBLEM for line in lines) else 0)

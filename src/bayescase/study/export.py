@@ -1,7 +1,7 @@
 """The database → a folder of tables that anyone can read, with a codebook and a manifest of hashes. Whole, or not there.
 
-Anonymised unless asked otherwise: no hashes of external ids, days instead of times of day, and times relative to the consent. Rows
-are sorted by the random id of the person, not by arrival.
+Anonymised unless asked otherwise: no hashes of external ids, days instead of times of day, and times relative to the consent.
+Rows are sorted by the random id of the person, not by arrival.
 """
 
 import csv
@@ -17,14 +17,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine, func, select
+from sqlalchemy.exc import SQLAlchemyError
 
 from .. import __version__
 from .design import DESIGN, Design, DesignError, read_design, write_design
 from .schedule import Plan, plan
+from .store import DATABASE, StoreError, connect, reason
 from .tables import answers, events, participants, responses, studies
 
 FORMAT, VERSION = "bayescase study export", 1
@@ -48,6 +51,20 @@ class Tables:
 
 
 # --- from the database ----------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def opened(folder: Path, database: str | None = None) -> Iterator[Engine]:
+    """The database of a study that has data; what goes wrong with it is one sentence."""
+    if database is None and not (Path(folder) / DATABASE).exists():
+        raise StoreError(f"There are no data in {folder} yet; collect some with: bayescase study serve {folder}")
+    engine = connect(folder, database)
+    try:
+        yield engine
+    except SQLAlchemyError as error:
+        raise StoreError(f"The database cannot be read: {reason(error)}") from error
+    finally:
+        engine.dispose()
 
 
 @contextmanager
@@ -75,7 +92,9 @@ def collect(connection: Connection, design: Design, identified: bool = False) ->
     tables = Tables(
         sorted(kept, key=lambda row: (row["participant"], row["trial"], row["round"])),
         sorted(people, key=lambda row: row["participant"]),
-        sorted(event_rows(own, noted, identified), key=lambda row: (row["participant"] or "~", row["day"], row["seconds"] or 0)),
+        sorted(
+            event_rows(own, noted, identified), key=lambda row: (row["participant"] or "~", row["day"], row["seconds"] or 0)
+        ),
         sorted(response_rows(own, said, identified), key=lambda row: (row["participant"], row["seconds"])),
     )
     committed = connection.execute(select(func.count()).select_from(answers)).scalar_one()
@@ -149,7 +168,7 @@ def person_row(design, person, schedule, rows, own_answers, forms, identified):
         latest[form["kind"], form["ref"]] = form["values"]
     checks = {check.id: choice_of(latest.get(("check", check.id))) for check in design.checks}
     times = sorted([person["consented_at"], *(row["received_at"] for row in (*own_answers, *forms))])
-    pauses = [late - early for early, late in zip(times, times[1:], strict=False)]
+    pauses = [late - early for early, late in pairwise(times)]
     valid = [row for row in rows if not row["superseded"]]
     record = {
         "participant": person["public_id"],
@@ -168,15 +187,16 @@ def person_row(design, person, schedule, rows, own_answers, forms, identified):
         "answers": len(valid),
         "superseded_answers": len(rows) - len(valid),
         "right_answers": sum(bool(row["correct"]) for row in valid),
-        "checks_failed": sum(
-            checks[check.id] is not None and checks[check.id] != check.correct for check in design.checks
-        ),
+        "checks_failed": sum(checks[check.id] is not None and checks[check.id] != check.correct for check in design.checks),
         "total_seconds": seconds(person["consented_at"], person["finished_at"]),
         "longest_pause_seconds": max(pauses) / 1000 if pauses else None,
     }
     record |= {f"check_{check.id}": checks[check.id] for check in design.checks}
     record |= {f"practice_{item.id}": choice_of(latest.get(("practice", item.id))) for item in design.of_set("practice")}
-    for prefix, kind, parts in (("about", "demographics", design.demographics), ("likert", "questionnaire", design.questionnaire)):
+    for prefix, kind, parts in (
+        ("about", "demographics", design.demographics),
+        ("likert", "questionnaire", design.questionnaire),
+    ):
         values = latest.get((kind, "")) or {}
         record |= {f"{prefix}_{part.id}": values.get(part.id) for part in parts}
     if identified:
@@ -318,7 +338,7 @@ def as_csv(rows: Rows, columns: list[str]) -> bytes:
 
 
 def cell(value) -> str:
-    """Numbers as they are; text that a spreadsheet might run gets an apostrophe in front, and so does text that begins with one."""
+    """Numbers as they are; text that a spreadsheet might run gets an apostrophe in front, as does text that begins with one."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -357,7 +377,11 @@ ANSWERS = (
     ("right_choice", "number", "cluster that is right"),
     ("choice", "number", "cluster that was chosen"),
     ("correct", "true or false", "was it right?"),
-    ("seconds", "number", "from the first sending of the question to its answer, by the server; reloads and the network included"),
+    (
+        "seconds",
+        "number",
+        "from the first sending of the question to its answer, by the server; reloads and the network included",
+    ),
     ("browser_seconds", "number", "from the showing of the question to its answer, by the browser; empty without JavaScript"),
     ("first_input_seconds", "number", "from the showing to the first choice, by the browser"),
     ("hidden_seconds", "number", "how long the page was hidden behind another, by the browser"),
@@ -416,7 +440,9 @@ def codebook(design: Design, identified: bool) -> dict[str, list[dict[str, str]]
         right = check.options[check.correct]
         asked.append((f"check_{check.id}", "number", f"“{check.text}” {numbered(check.options)}; right is {right}"))
     for item in design.of_set("practice"):
-        asked.append((f"practice_{item.id}", "number", f"cluster chosen for the practice item {item.name}; right is {item.correct}"))
+        asked.append(
+            (f"practice_{item.id}", "number", f"cluster chosen for the practice item {item.name}; right is {item.correct}")
+        )
     for field in design.demographics:
         kind = "number" if field.kind == "number" else "text"
         asked.append((f"about_{field.id}", kind, f"“{field.label}” {', '.join(field.options)}".strip()))
@@ -440,23 +466,27 @@ ABOUT = """# Codebook: {title}
 
 Design {hash}, written by bayescase {version}.
 
-- `answers.csv` has one row per answer, `people.csv` one per person, `events.csv` one per event, `responses.csv` one per other form.
-  `data.json` has all four; `design.json` is the study itself; `manifest.json` has the SHA-256 and the number of rows of each file.
+- `answers.csv` has one row per answer, `people.csv` one per person, `events.csv` one per event, `responses.csv` one per other
+  form. `data.json` has all four; `design.json` is the study itself; `manifest.json` has the SHA-256 and the number of rows of
+  each file.
 - {privacy}
-- Text that begins with one of `= + - @`, a tab, a line break or an apostrophe has one apostrophe put in front in the CSV files, so
-  that no spreadsheet runs it; remove the first apostrophe of a text to get it back. Numbers are never changed.
+- Text that begins with one of `= + - @`, a tab, a line break or an apostrophe has one apostrophe put in front in the CSV files,
+  so that no spreadsheet runs it; remove the first apostrophe of a text to get it back. Numbers are never changed.
 - An empty cell is missing. Free text was written by participants and may name people; read it before you publish it.
 """
 ANONYMISED = (
-    "Anonymised: no hashes of external ids, days instead of exact times. Times are relative to the consent of the person. Rows are sorted "
-    "by the random ids; the slots still tell roughly who came before whom."
+    "Anonymised: no hashes of external ids, days instead of exact times. Times are relative to the consent of the person. Rows "
+    "are sorted by the random ids; the slots still tell roughly who came before whom."
 )
 IDENTIFIED = "**Not anonymised**: it has exact times and hashes of external ids. Do not publish it."
 
 
 def in_markdown(book, design, identified):
     text = ABOUT.format(
-        title=" ".join(design.title.split()), hash=design.hash, version=__version__, privacy=IDENTIFIED if identified else ANONYMISED
+        title=" ".join(design.title.split()),
+        hash=design.hash,
+        version=__version__,
+        privacy=IDENTIFIED if identified else ANONYMISED,
     )
     for name, columns in book.items():
         text += f"\n## {name}\n\n| column | kind | meaning |\n|---|---|---|\n"

@@ -2,9 +2,10 @@
 
     logit P(right) = Xβ + u[person] + v[item],   β_j ~ N(0, s_j²),   u ~ N(0, σ_u²),   v ~ N(0, σ_v²),   σ_u, σ_v ~ |N(0, 1.5²)|
 
-Given σ the posterior of (β, u, v) is taken as normal (Laplace, its mean corrected for skewness); σ is summed over a grid. So the answer is the same every
-time, perfect scores have finite odds, and the doubt about σ widens the intervals. Maximum likelihood gives infinite odds for perfect
-scores; variational fits (statsmodels) have intervals that are too narrow, and would be a heavy dependency for one function.
+Given σ the posterior of (β, u, v) is taken as normal (Laplace, mean corrected for skewness); σ is summed over a grid. So
+the answer is the same every time, perfect scores have finite odds, and the doubt about σ widens the intervals. Maximum likelihood
+gives infinite odds for perfect scores; variational fits (statsmodels) have intervals that are too narrow, and would be a heavy
+dependency for one function.
 """
 
 from dataclasses import dataclass
@@ -75,8 +76,8 @@ def over_grid(y, F, person, starts, j, logs_u, logs_v):
 
 
 def mode(y, F, person, starts, Q, q, at):
-    """Newton with halved steps from `at` = (β and v, u): the mode, log likelihood and prior there, ½ log|H|, the factor of S, and
-    how far the mean of (β, v) is from the mode.
+    """Newton with halved steps from `at` = (β and v, u): the mode, log likelihood and prior there, ½ log|H|, the factor of S,
+    and how far the mean of (β, v) is from the mode.
 
     The curvature H has a diagonal block D for the persons, so S = H_ff − AᵀD⁻¹A, as large as β and v, is all that is factored.
     """
