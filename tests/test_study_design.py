@@ -665,6 +665,15 @@ def test_what_is_to_be_filled_in_is_known(meals):
     assert unfinished(small_design()) == ()
 
 
+def test_every_part_is_rated_by_the_same_questions(meals):
+    design = make_design(meals, arms=("bcm", "subspace"))
+    stems = [question.id.removesuffix("_first") for question in design.questionnaire if question.id.endswith("_first")]
+    assert len(stems) == 4
+    assert {question.id for question in design.questionnaire} == {
+        f"{stem}_{part}" for stem in stems for part in ("first", "second")
+    }
+
+
 def test_endings_have_codes(meals):
     rules = make_design(meals, arms=("bcm", "subspace")).rules
     codes = [end.code for end in (rules.complete, rules.no_consent, rules.timed_out)]
