@@ -56,7 +56,7 @@ def texts(noun: str, arms: tuple[str, ...], questions: int, practice: int, break
             f"You will see one {noun}, and below it several groups. Which group does the {noun} belong to? Choose one and "
             "confirm.\n\n"
             "Please answer as quickly and as accurately as possible. You cannot go back to a question.\n\n"
-            f"{first}{rest}The study has {len(arms)} parts, and each shows the groups in another way; the question stays the same."
+            f"{first}{rest}The study has {len(arms)} parts, and each shows the groups in another way; the question stays."
         ),
         question=f"Which group does this {noun} belong to?",
         debrief=(
