@@ -1,6 +1,8 @@
 """Data and fitted models that many tests share."""
 
 import dataclasses
+import tempfile
+from pathlib import Path
 
 import hypothesis
 import numpy as np
@@ -80,3 +82,43 @@ def same():
         assert not different, f"these differ: {different}"
 
     return compare
+
+
+# --- studies --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """new() → the address of an empty PostgreSQL database. A server of our own, on loopback, as an ordinary user."""
+    pytest.importorskip("psycopg", reason="pip install 'bayescase[postgres]'")
+    from study_databases import postgresql
+
+    with postgresql() as new:
+        yield new
+
+
+@pytest.fixture
+def frozen():
+    """frozen(design) → a folder with it, in memory where that is possible: most tests write far more than they compute."""
+    from bayescase.study.design import freeze, write_design
+    from study_databases import MEMORY
+
+    with tempfile.TemporaryDirectory(prefix="bayescase-study-", dir=MEMORY) as root:
+
+        def make(design, name="study"):
+            folder = Path(root) / name
+            write_design(design, folder)
+            freeze(folder)
+            return folder
+
+        yield make
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def place(request, frozen):
+    """place(design) → (folder with that design frozen, address of the database): on both databases."""
+
+    def make(design, name="study"):
+        return frozen(design, name), request.getfixturevalue("postgres")() if request.param == "postgresql" else None
+
+    return make

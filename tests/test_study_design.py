@@ -132,6 +132,18 @@ def test_the_hash_is_of_the_content_not_of_the_layout(tmp_path):
     assert read_design(tmp_path).hash == design.hash
 
 
+def test_an_editor_may_change_how_numbers_and_marks_are_written(tmp_path):
+    design = small_design()
+    image = designs.Stimulus("image", (), (1, 2), (0.0, 1.0), ())
+    design = replace(design, items=(replace(design.items[0], stimulus=image), *design.items[1:]))
+    write_design(design, tmp_path)
+    freeze(tmp_path)
+    text = (tmp_path / "design.json").read_text("utf-8")
+    assert "[0.0, 1.0]" in text
+    (tmp_path / "design.json").write_text("\ufeff" + text.replace("[0.0, 1.0]", "[0, 1]"), "utf-8")
+    assert read_design(tmp_path) == design
+
+
 def test_the_hash_is_what_it_was():
     """If this fails, studies that were frozen before can no longer be read."""
     assert small_design().hash == "6e1664ca57f5af9ccbea5908fdb69b2eab3916047d4e15ac07a6ab169f341d91"
@@ -197,6 +209,8 @@ def test_a_frozen_design_that_was_edited_is_refused(tmp_path, edit):
 def test_freezing_twice_changes_nothing(tmp_path):
     write_design(small_design(), tmp_path)
     assert freeze(tmp_path) == small_design().hash
+    seal = json.loads((tmp_path / "frozen.json").read_text("utf-8")) | {"at": "2001-01-01T00:00:00Z"}  # long ago
+    (tmp_path / "frozen.json").write_text(json.dumps(seal))
     before = (tmp_path / "frozen.json").read_bytes()
     assert freeze(tmp_path) == small_design().hash
     assert (tmp_path / "frozen.json").read_bytes() == before
@@ -231,6 +245,8 @@ def test_a_damaged_seal_does_not_open_the_design(tmp_path, words):
         (lambda value: value["rules"].update(resume="maybe"), "resume policy"),
         (lambda value: value["rules"].update(break_every=0), "Breaks"),
         (lambda value: value.update(mode="other"), "mode"),
+        (lambda value: value.update(title=" "), "title must not be empty"),
+        (lambda value: value["texts"].update(consent=""), "consent text must not be empty"),
         (lambda value: value.update(conditions=["bcm"]), "conditions"),
         (lambda value: value["questionnaire"][0].update(labels=["yes"]), "labels"),
         (lambda value: value["demographics"][1].update(options=[]), "choice with options"),
@@ -663,6 +679,15 @@ def test_what_is_to_be_filled_in_is_known(meals):
     design = make_design(meals, arms=("bcm", "subspace"))
     assert unfinished(design) == ("information", "contact")
     assert unfinished(small_design()) == ()
+
+
+def test_every_part_is_rated_by_the_same_questions(meals):
+    design = make_design(meals, arms=("bcm", "subspace"))
+    stems = [question.id.removesuffix("_first") for question in design.questionnaire if question.id.endswith("_first")]
+    assert len(stems) == 4
+    assert {question.id for question in design.questionnaire} == {
+        f"{stem}_{part}" for stem in stems for part in ("first", "second")
+    }
 
 
 def test_endings_have_codes(meals):

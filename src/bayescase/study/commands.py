@@ -221,6 +221,7 @@ def simulate(folder, p_bcm, p_lda, p_subspace, person_sd, item_sd, dropout, seed
 
     They are kept in its pilot phase, marked as simulated. The probabilities hold for a person and an item of no effect.
     """
+    import sys
     from dataclasses import asdict
 
     need_server()
@@ -228,7 +229,7 @@ def simulate(folder, p_bcm, p_lda, p_subspace, person_sd, item_sd, dropout, seed
     from . import simulate as simulation
 
     rates = simulation.Rates({"bcm": p_bcm, "lda": p_lda, "subspace": p_subspace}, person_sd, item_sd, dropout, seed)
-    with click.progressbar(length=how["n"], label="People", file=click.get_text_stream("stderr")) as bar:
+    with click.progressbar(length=how["n"], label="People", file=sys.stderr) as bar:
         done = simulation.simulate(Path(folder), rates=rates, **how, progress=lambda: bar.update(1))
     if as_json:
         say_json(asdict(done))

@@ -29,7 +29,7 @@ from .design import (
 from .schedule import shuffled
 from .stimuli import Sight
 from .topics import SETTINGS, Match, Topics, fit_topics, match_topics, read_topics, top_words
-from .wording import DEMOGRAPHICS, RATINGS, checks, texts
+from .wording import DEMOGRAPHICS, checks, ratings, texts
 
 CLEAR = 2 / 3  # a membership twice as large as all others together
 SMALLEST = 3  # cases of a cluster that is shown
@@ -130,7 +130,7 @@ def make_design(
         ),
         items=items,
         checks=checks(questions),
-        questionnaire=RATINGS,
+        questionnaire=ratings(len(arms)),
         demographics=DEMOGRAPHICS,
         texts=texts(noun or ("image" if sight.shape else "case"), arms, questions, practice, break_every, break_seconds),
         rules=Rules(

@@ -155,8 +155,12 @@ class Site:
 
     async def current(self, request: Request) -> Response:
         """The page that the person is at, whatever they did before: reload, back, another tab, another day."""
-        person = await self.person(request)
-        return self.nobody() if person is None else await run_in_threadpool(self.page_of, person)
+
+        def work():
+            person = self.store.find(request.cookies.get(self.cookie))
+            return self.nobody() if person is None else self.page_of(person)
+
+        return await run_in_threadpool(work)
 
     def page_of(self, person, status: int = 200, **values) -> Response:
         standing, rules = self.store.standing(person), self.design.rules
@@ -181,8 +185,13 @@ class Site:
 
     async def take(self, request: Request) -> Response:
         """A form of the flow. It counts if it is the one of the current step; any other changes nothing."""
-        person, form = await self.person(request), await fields(request)
-        return self.nobody() if person is None else await run_in_threadpool(self.taken, person, form)
+        form = await fields(request)
+
+        def work():
+            person = self.store.find(request.cookies.get(self.cookie))
+            return self.nobody() if person is None else self.taken(person, form)
+
+        return await run_in_threadpool(work)
 
     def taken(self, person, form: dict[str, str]) -> Response:
         step, round, part = (form.get(name, "") for name in ("step", "round", "part"))

@@ -10,7 +10,7 @@ import math
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
@@ -68,7 +68,7 @@ def simulate(
     at_once: int = 24,
     database: str | None = None,
     url: str | None = None,
-    progress=lambda: None,
+    progress: Callable[[], object] = lambda: None,
 ) -> Simulation:
     """Let `n` people take part in the study of a folder, `at_once` at a time; in its pilot phase, marked as simulated."""
     design = read_design(folder)
@@ -114,12 +114,17 @@ async def crowd(design, url, n, at_once, rates, times, progress) -> Simulation:
     began, gate = time.monotonic(), asyncio.Semaphore(at_once)
     key, items = Key(design), rates.items(design)
     async with httpx.AsyncHTTPTransport(limits=httpx.Limits(max_connections=at_once, keepalive_expiry=60)) as transport:
+        turns = [asyncio.Event() for _ in range(n + 1)]  # they consent one after another, so that a seed repeats the slots
+        turns[0].set()
 
         async def one(i):
             async with gate:
                 clock = None if times is None else times[0] + i * times[1]
                 person = Person(key, url, transport, rates, items, i, clock)
-                await person.take_part()
+                await turns[i].wait()
+                page = await person.begin()
+                turns[i + 1].set()
+                await person.go_on(page)
                 progress()
                 return person
 
@@ -160,8 +165,13 @@ class Person:
         headers = {"origin": self.url, "sec-fetch-site": "same-origin"}
         self.client = httpx.AsyncClient(transport=self.transport, base_url=self.url, headers=headers, timeout=120)
 
-    async def take_part(self) -> None:
+    async def begin(self) -> "Page | None":
+        """Consent; the first page of the study."""
         page = await self.ask("GET", "/")
+        return None if page is None else await self.ask("POST", page.action, self.fill(page)[1])
+
+    async def go_on(self, page: "Page | None") -> None:
+        """Answer page after page, until the end or as long as this person stays."""
         pages = 0
         while page is not None and not self.complete:
             if pages == self.stays:

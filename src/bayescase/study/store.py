@@ -128,21 +128,18 @@ def open_store(
     design = read_design(folder)
     if frozen_hash(folder) is None:
         raise StoreError(f"The design in {folder} is not frozen, so no data can be collected: bayescase study freeze {folder}")
+    keys = read_keys(folder)
     engine = connect(folder, database)
     try:
         migrate(engine)
+        store = Store(folder, engine, design, keys, phase, simulated, clock)
+        store.claim()
+        store.catch_up()
     except SQLAlchemyError as error:
         engine.dispose()
         raise StoreError(f"The database cannot be opened: {reason(error)}") from error
-    except StoreError:
-        engine.dispose()
-        raise
-    store = Store(folder, engine, design, read_keys(folder), phase, simulated, clock)
-    try:
-        store.claim()
-        store.catch_up()
     except BaseException:
-        store.close()
+        engine.dispose()
         raise
     return store
 
