@@ -12,6 +12,7 @@ from bayescase.records import plain
 from bayescase.study import mixed
 from bayescase.study.analysis import Answers, analyse, chi_square, holm, odds, paired_t, sign_flip, within
 from bayescase.study.design import Likert, Representation
+from bayescase.study.wording import RATINGS, ratings
 from study_data import plan, rows
 from study_designs import small_design
 
@@ -324,6 +325,7 @@ def test_ratings_of_halves_are_ratings_of_conditions():
     assert clear.counts == {"bcm": (0, 0, 12), "lda": (11, 1, 0)}
     differences = [2] * 11 + [1]
     assert clear.tests["bcm, lda"].p == pytest.approx(stats.wilcoxon(differences).pvalue)
+    assert clear.text == "First? / Second?"
     assert fun.counts == {"all": (0, 11, 0)}
     assert fun.tests == {}
 
@@ -335,6 +337,13 @@ def test_ratings_without_a_difference_or_without_answers():
     for person in who:
         person |= {"likert_a_bcm": 1, "likert_a_lda": 1}
     assert "differently" in analyse(design, answers, who).everyone.ratings[0].tests["bcm, lda"].note
+
+
+def test_ratings_of_a_new_study_are_compared():
+    design = small_design(questionnaire=ratings(2))
+    found = analyse(design, *rows(design, 4, np.random.default_rng(0))).everyone.ratings
+    assert [rating.text for rating in found] == [text for _, text in RATINGS]
+    assert all(list(rating.tests) == ["bcm, lda"] for rating in found)
 
 
 def test_plans_put_items_in_both_conditions():

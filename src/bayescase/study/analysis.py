@@ -519,7 +519,13 @@ def rating(design, people, stem, parts):
     if len(tests) > 1:
         for key, p in zip(tests, holm([test.p for test in tests.values()]), strict=True):
             tests[key] = replace(tests[key], holm=p)
-    return Rating(stem, " / ".join(question.text for question in parts.values()), labels, counts, tests)
+    return Rating(stem, wording([question.text for question in parts.values()]), labels, counts, tests)
+
+
+def wording(texts):
+    """Of questions that differ before a colon only, "In the first part: …", what they share."""
+    ends = {text.partition(": ")[2] for text in texts}
+    return ends.pop() if len(texts) > 1 and len(ends) == 1 and "" not in ends else " / ".join(texts)
 
 
 def wilcoxon(d) -> Test:

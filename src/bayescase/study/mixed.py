@@ -2,10 +2,10 @@
 
     logit P(right) = Xβ + u[person] + v[item],   β_j ~ N(0, s_j²),   u ~ N(0, σ_u²),   v ~ N(0, σ_v²),   σ_u, σ_v ~ |N(0, 1.5²)|
 
-Given σ the posterior of (β, u, v) is taken as normal (Laplace, mean corrected for skewness); σ is summed over a grid. So
-the answer is the same every time, perfect scores have finite odds, and the doubt about σ widens the intervals. Maximum likelihood
-gives infinite odds for perfect scores; variational fits (statsmodels) have intervals that are too narrow, and would be a heavy
-dependency for one function.
+Given σ the posterior of (β, u, v) is taken as normal (Laplace, mean corrected for skewness); σ is summed over a grid. So the
+answer is the same every time, perfect scores have finite odds, and the doubt about σ widens the intervals. Maximum
+likelihood gives infinite odds for perfect scores; variational fits (statsmodels) have intervals that are too narrow, and would
+be a heavy dependency for one function.
 """
 
 from dataclasses import dataclass
