@@ -53,11 +53,11 @@ def rows(design, people, rng, **planted):
     return answers, who
 
 
-def make_study(folder, design, people=4, **planted):
+def make_study(folder, design, people=4, database=None, **planted):
     """A frozen study with complete people, in both copies."""
     write_design(design, folder)
     freeze(folder)
-    store = open_store(folder)
+    store = open_store(folder, database)
     with store.engine.begin() as connection:
         fill(connection, design, people, **planted)
     store.catch_up()

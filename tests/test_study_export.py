@@ -26,6 +26,7 @@ from bayescase.study.simulate import Rates, simulate
 from bayescase.study.store import open_store
 from bayescase.study.verify import verify
 from study_data import START, answer, event, make_study, plan, public_id, respond
+from study_databases import postgresql
 from study_designs import AGREEMENT, small_design
 
 DESIGN = small_design()
@@ -440,3 +441,24 @@ def test_numbers_survive_the_csv(made, tmp_path):
         export(engine, DESIGN, tmp_path / "out")
     written = [float(row["seconds"]) for row in rows_in(tmp_path / "out" / "answers.csv")]
     assert np.array_equal(written, [row["seconds"] for row in of(made).answers])
+
+
+def test_all_of_it_on_postgresql(tmp_path):
+    pytest.importorskip("psycopg", reason="pip install 'bayescase[postgres]'")
+    with postgresql() as new:
+        url = new()
+        folder = make_study(tmp_path / "study", DESIGN, 4, database=url, inattentive=(2,))
+        assert run("export", folder, "-o", tmp_path / "out", "--database", url).exit_code == 0
+        assert verify(folder, url, tmp_path / "out") == []
+        found = levels(folder, database=url)
+        assert ("database", OK) in found
+        assert not [line for line in found if line[1] == PROBLEM], found
+        with opened(folder, url) as engine, reading(engine) as connection:
+            before = collect(connection, DESIGN)
+            with engine.begin() as other:
+                event(other, None, START, "declined", {})
+            assert collect(connection, DESIGN) == before  # one moment, whatever is committed meanwhile
+        assert read_export(tmp_path / "out")[1].answers == before.answers
+    done = run("verify", folder, "--database", url)
+    assert done.exit_code == 1
+    assert "The database cannot be read" in done.output
