@@ -72,7 +72,8 @@ def in_short(result: Result, mode: str) -> list[str]:
     """What was found, for people who have never heard of a p value."""
     if not result.answers:
         return ["There are no answers to analyse yet."]
-    return [sentence for pair in result.pairs for sentence in pair_in_short(result, pair, mode)]
+    found = [list(pair_in_short(result, pair, mode)) for pair in result.pairs]
+    return found[0] if len(found) == 1 else [" ".join(sentences) for sentences in found]
 
 
 def pair_in_short(result, pair, mode) -> Iterator[str]:
@@ -86,20 +87,22 @@ def pair_in_short(result, pair, mode) -> Iterator[str]:
     if pair.accuracy.difference is not None and pair.accuracy.difference.low is not None:
         d = pair.accuracy.difference
         yield f"Person by person the difference is {points(d.value)} percentage points (95 % interval {interval(d, points)})."
-    yield accuracy_verdict(pair, mode)
+    yield accuracy_verdict(pair, mode, len(result.pairs))
     if pair.time.difference is not None:
         yield time_verdict(pair)
 
 
-def accuracy_verdict(pair: Pair, mode: str) -> str:
+def accuracy_verdict(pair: Pair, mode: str, pairs: int) -> str:
     a, b = name(pair.first), name(pair.second)
     d, ratio = pair.accuracy.difference, pair.odds.ratio
-    if d is None or ratio is None or ratio.low is None or ratio.high is None:
+    above = pair.odds.above_one
+    if d is None or ratio is None or above is None:
         return (
             f"Whether this is more than chance cannot be said. {pair.odds.note if ratio is None else pair.accuracy.flip.note}"
         )
     p = pair.accuracy.flip.p if pair.accuracy.flip.holm is None else pair.accuracy.flip.holm
-    by_people, by_model = p is not None and p < SURE, not ratio.low <= 1 <= ratio.high
+    by_people = p is not None and p < SURE
+    by_model = 2 * min(above, 1 - above) * pairs < SURE  # for one pair: the interval does not hold 1
     better, worse = (a, b) if ratio.value > 1 else (b, a)
     if mode == "paper":
         if by_model:
@@ -120,6 +123,8 @@ def time_verdict(pair: Pair) -> str:
     a, b = name(pair.first), name(pair.second)
     ratio, test = pair.time.difference, pair.time.flip
     assert ratio is not None
+    if abs(ratio.value - 1) < 0.005:
+        return f"Answers took as long with {a} as with {b}."
     how = f"{100 * abs(ratio.value - 1):.0f} % {'longer' if ratio.value > 1 else 'less time'}"
     words = f"An answer took {how} with {a} than with {b}"
     p = test.p if test.holm is None else test.holm
@@ -543,7 +548,11 @@ HOW = (
         "how often chance alone would make a difference at least as large; below 0.05 counts as more than chance",
     ),
     ("95 % interval", "values that fit the data; in repeated studies 95 of 100 such intervals hold the true value"),
-    ("p, Holm", "p raised for the number of pairs of conditions that are compared; only with three conditions"),
+    (
+        "p, Holm",
+        "p raised for the number of pairs of conditions that are compared; only with three conditions. Intervals are of each "
+        "pair alone; the sentences above ask for more of each, too",
+    ),
     ("odds", "right answers per wrong answer; 2 means that the odds are twice as high with the first condition"),
     ("d_z", "mean difference divided by the standard deviation of the differences between people; 0.5 is called medium"),
     (
