@@ -328,6 +328,8 @@ def analyse(folder, output, phase, simulated, times, database, as_json):
     from .export import MANIFEST, collect, opened, read_export, reading
 
     folder = Path(folder)
+    if output is not None and Path(output).exists() and not Path(output).is_dir():
+        raise ValueError(f"-o: {output} is a file; give the path of a folder.")
     if (folder / MANIFEST).exists():
         design, tables = read_export(folder)
     else:
