@@ -119,9 +119,7 @@ def test_nothing_is_lost_when_the_server_is_killed(place, people, kills):
     seconds = time.monotonic() - began
     recovered = sum(record["recovered"] for record in read_journal(folder))
     name = "PostgreSQL" if database else "SQLite"
-    print(
-        f"{killed} kills, {people} people, {name}: {16 * people} answers, {seconds:.1f} s, {recovered} rows journalled at a start"
-    )
+    print(f"{killed} kills, {people} people, {name}: {16 * people} answers, {seconds:.1f} s, {recovered} rows recovered")
     assert killed == kills
     for person in crowd:
         assert person.complete

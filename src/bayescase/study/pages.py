@@ -56,8 +56,11 @@ class Pages:
         if step.kind in ("trial", "practice"):
             trial = trial_of(plan, step)
             values |= question(self.design, trial) | {"practice": step.kind == "practice", "total": len(plan.trials)}
-            name = "question" if values["feedback"] is None else "feedback"
-            return self.show(name, status, number=trial.number + 1, **values)
+            if values["feedback"] is not None:  # practice only
+                chosen, right = values["feedback"]["choice"], self.design.item(trial.item).correct
+                values |= {"chosen": trial.options.index(chosen), "right": trial.options.index(right)}
+                return self.show("feedback", status, **values)
+            return self.show("question", status, number=trial.number + 1, **values)
         if step.kind == "break":
             values |= {"done": int(step.ref), "total": len(plan.trials)}
         elif step.kind == "check":

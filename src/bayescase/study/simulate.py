@@ -178,7 +178,7 @@ class Person:
                 self.dropped = True
                 return
             pages += 1
-            question = page.title if page.case else None
+            question = page.title if page.options else None
             wait, data = self.fill(page)
             await self.sleep(wait)
             page = await self.ask("POST", page.action, data)
@@ -218,7 +218,7 @@ class Person:
     def fill(self, page: "Page") -> tuple[float, dict[str, str]]:
         """(seconds that it takes, the fields) of a page's form."""
         data = dict(page.hidden)
-        if page.case:
+        if page.options:
             choice, seconds = self.choose(page), 0.0
             if self.clock is not None:
                 seconds = min(float(self.rng.lognormal(math.log(SECONDS), SPREAD)), LONGEST, AWAY / 2000)

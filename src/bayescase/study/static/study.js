@@ -24,12 +24,12 @@ if (timed) {
 const pause = document.querySelector("form[data-wait]");
 if (pause && Number(pause.dataset.wait) > 0) {
   const button = pause.querySelector("button"), count = pause.querySelector(".count");
-  const end = performance.now() + Number(pause.dataset.wait) + 50;
+  const end = performance.now() + Number(pause.dataset.wait);
   button.disabled = true;
   const tick = () => {
-    const left = Math.ceil((end - performance.now()) / 1000);
-    button.textContent = left > 0 ? `Continue in ${left} s` : "Continue";
-    if (left > 0) { setTimeout(tick, 100); return; }
+    const left = end - performance.now();
+    button.textContent = left > -50 ? `Continue in ${Math.max(1, Math.ceil(left / 1000))} s` : "Continue";
+    if (left > -50) { setTimeout(tick, 100); return; }  // the server's clock decides; do not come too early by a hair
     button.disabled = false;
     count.textContent = "You can go on.";
     button.focus();
