@@ -16,7 +16,14 @@ from bayescase.experiments import EXPERIMENTS, digits, frame, reproduce, write_p
 DATA = Path(__file__).parents[2] / "shared/data"
 TINY = {
     "smiley": {"n_cases": 40, "n_iter": 10, "n_chains": 1},
-    "digits": {"usps": True, "sizes": [5, 6], "samplers": ["rows", "collapsed"], "n_iter": 6, "thin": 2, "n_chains": 2},
+    "digits": {
+        "usps": True,
+        "sizes": [5, 6],
+        "fewer_sizes": [6],
+        "fits": digits.FITS,
+        "n_iter": 12,
+        "chains": {"half": 1, "seeded": 2, "random": 1},
+    },
     "recipes": {"alphas": ["digits", "natural"], "n_iter": 10, "n_chains": 1},
 }
 
@@ -146,7 +153,17 @@ def test_starts_and_samplers_of_digits_are_told_apart():
     assert {start for _, start, _, _ in kinds} == set(digits.STARTS)
     assert {sampler for _, _, sampler, _ in kinds} >= {"rows", "collapsed"}
     assert all(0 <= fit["svm"] <= 1 for fit in fits)
-    assert all(("curve" in fit) == (fit["model"] == "bcm") for fit in fits)
+    assert all(("curve" in fit) == (fit["model"] == "bcm" and fit["size"] == 6) for fit in fits)
+
+
+def test_the_first_half_of_a_chain_is_the_same_chain():
+    x = digits.load(TINY["digits"], None)[0][:40]
+    late = digits.best_chain(x, "seeded", "rows", 50.0, 40, 1, 3, x)
+    early, whole = digits.first_half(late, x, 40), digits.new_model("seeded", "rows", 50.0, 40, 0, 3 * digits.MANY)
+    with digits.pixels_as_they_are():
+        whole.fit(x)
+    both = np.concatenate([early.draws_.log_joint[0], late[0].draws_.log_joint[0]])
+    assert np.array_equal(both, whole.draws_.log_joint[0])
 
 
 def test_the_command_knows_every_experiment():
