@@ -265,10 +265,8 @@ def test_what_is_said_of_clusters_of_documents():
     assert newsgroups.explained(np.array([1.0, 3.0, 1.0, 3.0]), labels) == 0
     assert newsgroups.explained(np.ones(4), labels) == 0
     x, y = np.array([[1, 0], [0, 0], [1, 1], [0, 1]]), np.array([0, 0, 1, 1])
-    p = np.array([[0, 3, 0, 0]])
-    omega = np.zeros((1, 4, 2), dtype=bool)
-    omega[0, :2] = True
-    chain = accuracy.Chain(np.array([1]), p, omega, labels)
+    p = np.array([[0, 0, 1, 1]])  # the last two clusters are empty and do not count
+    chain = accuracy.Chain(np.array([1]), p, np.ones((1, 4, 2), dtype=bool), labels)
     assert newsgroups.about_prototypes(x, y, chain) == {"own": 0.5, "absent": 0.5}
 
 

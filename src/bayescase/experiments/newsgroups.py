@@ -171,9 +171,9 @@ def explained(length, labels):
 
 def about_prototypes(x, y, chain):
     """How many are of the group that most of their cluster is from, and how much of a subspace is absent words."""
-    main = np.array([np.bincount(y[chain.labels == s], minlength=1).argmax() for s in range(len(GROUPS))])
-    late = slice(len(chain.p) // 2, None)
-    p, omega = chain.p[late], chain.omega[late]
+    used, late = np.unique(chain.labels), slice(len(chain.p) // 2, None)
+    main = np.array([np.bincount(y[chain.labels == s]).argmax() for s in used])
+    p, omega = chain.p[late][:, used], chain.omega[late][:, used]
     absent = (omega & (x[p] == 0)).sum() / max(1, omega.sum())
     return {"own": float((y[p] == main).mean()), "absent": float(absent)}
 
