@@ -270,6 +270,12 @@ def test_what_is_said_of_clusters_of_documents():
     assert newsgroups.about_prototypes(x, y, chain) == {"own": 0.5, "absent": 0.5}
 
 
+def test_a_sampler_that_stays_at_its_start_is_named():
+    fits = [{"start": "half", "kept": 0.95}, {"start": "random", "svm": 0.5}]
+    assert "hardly left its start (NMI 0.95)" in newsgroups.about_start([{"fits": fits}], {"start": "half"})
+    assert newsgroups.about_start([{"fits": fits}], {"start": "random"}) == ""
+
+
 def test_the_newsgroups_are_read():
     if not (DATA / newsgroups.COUNTS).exists():
         pytest.skip(f"needs {newsgroups.COUNTS} in ../shared/data, which is not here")

@@ -131,7 +131,7 @@ def svm_figure(results, per, **where):
             found = [values(results, "svm", size=n, **kind) for n in sizes]
             means, sds = [np.mean(v) for v in found], [np.std(v, ddof=1) if len(v) > 1 else 0.0 for v in found]
             look = {"color": COLOURS[model], "ls": STYLES[sampler], "marker": MARKERS[sampler]}
-            look |= {"mfc": "white" if sampler == "collapsed" else COLOURS[model], "label": f"{SHORT[model]}, {sampler}"}
+            look |= {"mfc": "none" if sampler == "collapsed" else COLOURS[model], "label": f"{SHORT[model]}, {sampler}"}
             ax.errorbar(sizes, means, sds, capsize=2, ms=4, lw=1.4, **look)
         ax.set(xlabel=f"cases per {per}", xticks=sorted(set(values(results[:1], "size", **where))))
         ax.legend(fontsize=7, frameon=False, loc="lower right")
