@@ -24,7 +24,7 @@ from . import __version__
 
 STOPPED = 130
 PLOTS = ("prototypes", "subspaces", "values", "memberships", "agreement", "case", "ribbon", "history")
-REPRODUCED = ("smiley", "digits", "recipes", "all")
+REPRODUCED = ("smiley", "digits", "newsgroups", "sensitivity", "recipes", "all")
 KINDS = ("category", "ordered", "integer", "number", "count")
 
 # Advice of the package in the words of the command line.
@@ -762,7 +762,7 @@ def bench(seconds, jobs, as_json):
 
 @main.command()
 @click.argument("experiment", type=click.Choice(REPRODUCED))
-@click.option("--data", metavar="DIR", help="Folder of public data; without it, what is bundled or comes with scikit-learn.")
+@click.option("--data", metavar="DIR", help="Folder of public data; without it, what is bundled or scikit-learn has.")
 @click.option(
     "--out",
     metavar="DIR",

@@ -1,8 +1,4 @@
-"""Figures 2a, 2b and 4a: handwritten digits, by an SVM on the memberships and by the prototypes' own labels.
-
-Starts are always told apart: `half` is the paper's, one half of the labels correct and the other half wrong; `seeded` and
-`random` (a label per cell) know no label. The same-start comparison with LDA is this model at c = 0.
-"""
+"""Figures 2a, 2b and 4a: handwritten digits, by an SVM on the memberships and by the prototypes' own labels."""
 
 import warnings
 import zipfile
@@ -13,21 +9,17 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.datasets import load_digits
-from sklearn.model_selection import StratifiedKFold, cross_val_score
-from sklearn.svm import SVC
 
 from ..cards import EMPTY, MARKED, PLAIN, pixels
-from ..drawing import NORMAL, SMALL, Sheet, new_figure, tidy
+from ..drawing import SMALL, Sheet
 from ..estimator import BayesianCaseModel
+from . import accuracy
+from .accuracy import ALPHA, LAM, MODELS, POINTS, Q, called, half_correct, has_tomotopy, kinds, svm, values
 from .frame import Experiment, Row, local_file, spread
 from .lda import ABSENT, fit_lda, has_lda
 
 FILE = "usps_16x16.npz"
-S, BINS, FOLDS = 10, 7, 5
-ALPHA, LAM, Q = 0.01, 1.0, 0.8
-MODELS = {"bcm": 50.0, "lda at c = 0": 0.0}
-SHORT = {"bcm": "BCM", "lda at c = 0": "LDA (BCM at c = 0)", "lda": "LDA"}
-STARTS = {"half": "half of the labels correct", "seeded": "seeded, no label", "random": "random, no label"}
+S, BINS = 10, 7
 FITS = [  # (start, sampler, model), each told apart
     ("half", "rows", "bcm"),
     ("half", "rows", "lda at c = 0"),
@@ -41,7 +33,6 @@ HELD_OUT = 300  # images of which no label is known, to choose a chain by
 SLOW_CHAINS = 2  # of the paper's sampler
 MANY = 1000  # seeds apart
 THIN = 5
-POINTS = 40  # of a curve over sweeps
 SHOWN = 5  # sweeps at which prototypes are drawn
 PAPER_SVM, PAPER_SD = 0.77, 0.03
 
@@ -70,15 +61,19 @@ def load(settings, data):
         raise ValueError(f"--data: {path} does not have the arrays X_train (cases × 256) and y_train.") from error
 
 
+def sample(images, digits, size, seed):
+    """As many of every digit: (cases, digits, labels of the paper's start, other images)."""
+    rng = np.random.default_rng((seed, size))
+    rows = np.concatenate([rng.choice(np.flatnonzero(digits == digit), size, replace=False) for digit in range(S)])
+    half, others = half_correct(digits[rows], rng), np.setdiff1d(np.arange(len(images)), rows)
+    return images[rows], digits[rows], half, images[rng.choice(others, min(HELD_OUT, len(others)), replace=False)]
+
+
 def run(seed: int, settings: dict, data: Path | None) -> dict:
     images, digits = load(settings, data)
     largest, found, history = max(settings["sizes"]), [], []
     for size in settings["sizes"]:
-        rng = np.random.default_rng((seed, size))
-        rows = np.concatenate([rng.choice(np.flatnonzero(digits == digit), size, replace=False) for digit in range(S)])
-        x, y, half = images[rows], digits[rows], half_correct(digits[rows], rng)
-        others = np.setdiff1d(np.arange(len(images)), rows)
-        held_out = images[rng.choice(others, min(HELD_OUT, len(others)), replace=False)]
+        x, y, half, held_out = sample(images, digits, size, seed)
         for start, sampler, model in settings["fits"]:
             if size not in settings["sizes" if start == "half" and sampler == "rows" else "fewer_sizes"]:
                 continue
@@ -97,12 +92,6 @@ def run(seed: int, settings: dict, data: Path | None) -> dict:
             made = {"size": size, "start": "random", "sampler": "tomotopy", "model": "lda"}
             found.append(made | {"svm": svm(topics.theta, y, seed)})
     return {"fits": found, "history": history, "shape": [int(images.shape[1] ** 0.5)] * 2}
-
-
-def half_correct(y, rng):
-    """The paper's start: one half of the labels are wrong, the others right."""
-    wrong = rng.permutation(len(y)) < len(y) // 2
-    return np.where(wrong, (y + rng.integers(1, S, size=len(y))) % S, y)
 
 
 def best_chain(x, init, sampler, c, n_iter, n_chains, seed, held_out):
@@ -185,31 +174,12 @@ def pictures(early, chosen, x):
     ]
 
 
-def svm(pi, y, seed):
-    """Accuracy of a linear SVM on the memberships, cross-validated."""
-    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
-    return float(cross_val_score(SVC(kernel="linear"), pi, y, cv=folds).mean())
-
-
 def as_text(rows):
     """A digit per pixel: pictures take little room in JSON."""
     return ["".join(map(str, row)) for row in rows.tolist()]
 
 
 # --- the page -----------------------------------------------------------------------------------------------------------
-
-
-def values(results, what, **where):
-    """This number of every seed, of the fits that have it and match."""
-    fits = (fit for result in results for fit in result["fits"])
-    return [fit[what] for fit in fits if what in fit and all(fit[name] == value for name, value in where.items())]
-
-
-def kinds(results, **where):
-    """The (start, sampler, model) that there are, in the order in which they were run."""
-    fits = results[0]["fits"]
-    found = dict.fromkeys((f["start"], f["sampler"], f["model"]) for f in fits if all(f[k] == v for k, v in where.items()))
-    return list(found)
 
 
 def rows(results: list[dict]) -> list[Row]:
@@ -231,10 +201,6 @@ def rows(results: list[dict]) -> list[Row]:
         lines.append(Row(f"log probability of a held-out image, {called(start, sampler, model)}", "not done", spread(score, 1),
                          beside_half(results, score, size, start)))  # fmt: skip
     return lines if has_tomotopy(results) else [*lines, Row("LDA of tomotopy", "", "", ABSENT)]
-
-
-def has_tomotopy(results):
-    return any(fit["sampler"] == "tomotopy" for fit in results[0]["fits"])
 
 
 def beside_paper(svms, size, shape):
@@ -265,63 +231,14 @@ def beside_half(results, score, size, start):
     return f"{-off:.1f} nats worse than the start with labels." if off < -0.5 else "As good as the start with labels."
 
 
-def called(start, sampler, model):
-    return f"{SHORT[model]}, start: {STARTS[start]}, sampler: {sampler}"
-
-
 def figures(results: list[dict]) -> dict:
     return {
-        "Figure 2a: accuracy of a linear SVM on the memberships, with standard deviations over seeds": svm_figure(results),
-        "Figure 2b: unsupervised accuracy by sweep, mean over seeds": curve_figure(results),
+        "Figure 2a: accuracy of a linear SVM on the memberships, with standard deviations over seeds": accuracy.svm_figure(
+            results, "digit"
+        ),
+        "Figure 2b: unsupervised accuracy by sweep, mean over seeds": accuracy.curve_figure(results, "digit"),
         "Figure 4a: prototypes and subspaces over the sweeps, from the paper's start (first seed)": history_figure(results[0]),
     }
-
-
-COLOURS = {"bcm": "#17375e", "lda at c = 0": "#c04a00", "lda": "#595959"}
-STYLES = {"rows": "-", "collapsed": "--", "tomotopy": ":"}
-
-
-def panels():
-    """A figure with a panel per start: they are never mixed."""
-    figure = new_figure(11, 3.8)
-    axes = figure.subplots(1, len(STARTS), sharey=True)
-    for ax, words in zip(axes, STARTS.values(), strict=True):
-        tidy(ax)
-        ax.set_title(f"start: {words}", loc="left", fontsize=NORMAL)
-        ax.set_ylim(0, 1)
-    return figure, dict(zip(STARTS, axes, strict=True))
-
-
-def svm_figure(results):
-    sizes = sorted({fit["size"] for fit in results[0]["fits"]})
-    figure, axes = panels()
-    for start, ax in axes.items():
-        for _, sampler, model in kinds(results, start=start):
-            every = [(n, values(results, "svm", size=n, start=start, sampler=sampler, model=model)) for n in sizes]
-            at, found = zip(*((n, v) for n, v in every if v), strict=True)
-            means, sds = [np.mean(v) for v in found], [np.std(v, ddof=1) if len(v) > 1 else 0.0 for v in found]
-            look = {"color": COLOURS[model], "ls": STYLES[sampler], "label": f"{SHORT[model]}, {sampler}", "marker": "o"}
-            ax.errorbar(at, means, sds, capsize=2, ms=3, lw=1.4, **look)
-        ax.set(xlabel="cases per digit", xticks=sizes)
-        ax.legend(fontsize=7, frameon=False, loc="lower right")
-    axes["half"].set_ylabel("accuracy, SVM on π")
-    return figure
-
-
-def curve_figure(results):
-    size = max(fit["size"] for fit in results[0]["fits"])
-    figure, axes = panels()
-    for start, ax in axes.items():
-        for _, sampler, model in kinds(results, start=start, model="bcm"):
-            where = {"size": size, "start": start, "sampler": sampler, "model": model}
-            sweeps, curves = values(results, "sweeps", **where)[0], np.array(values(results, "curve", **where))
-            mean, sd = curves.mean(axis=0), curves.std(axis=0, ddof=1) if len(curves) > 1 else 0.0
-            ax.plot(sweeps, mean, color=COLOURS[model], ls=STYLES[sampler], lw=1.4, label=sampler)
-            ax.fill_between(sweeps, mean - sd, mean + sd, color=COLOURS[model], alpha=0.15, lw=0)
-        ax.set_xlabel("sweep")
-        ax.legend(fontsize=7, frameon=False, loc="lower right", title=f"{size} per digit", title_fontsize=7)
-    axes["half"].set_ylabel("unsupervised accuracy")
-    return figure
 
 
 def history_figure(result):

@@ -40,6 +40,7 @@ class Experiment:
     run: Callable[[int, dict, Path | None], dict]  # (seed, settings, data) → numbers
     rows: Callable[[list[dict]], list[Row]]  # numbers of each seed → lines of the page
     figures: Callable[[list[dict]], dict[str, Figure]]  # numbers of each seed → what it shows: the figure
+    left_out: Callable[[dict, Path | None], str] = lambda settings, data: ""  # why there is nothing to run it on, if so
 
 
 def reproduce(
@@ -65,6 +66,11 @@ def reproduce(
     found: dict[str, list[dict]] = {}
     for experiment in experiments:
         settings = experiment.quick if quick else experiment.full
+        if why := experiment.left_out(settings, data):
+            if len(experiments) == 1:
+                raise ValueError(why)
+            say(why)
+            continue
         head = {"experiment": experiment.name, "settings": settings, "source": experiment.source(settings, data)}
         head = json.loads(json.dumps(head))  # as it will be read again
         (out / experiment.name).mkdir(exist_ok=True)
