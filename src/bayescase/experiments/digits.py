@@ -271,6 +271,6 @@ DIGITS = Experiment(
     quick={"usps": False, "sizes": [10, 30], "samplers": ["rows", "collapsed"], "n_iter": 100, "thin": 2, "n_chains": 2},
     source=source,
     run=run,
-    rows=rows,
     figures=figures,
+    rows=rows,
 )
