@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from types import SimpleNamespace
+from urllib.error import URLError
 
 import numpy as np
 import pytest
@@ -35,11 +36,12 @@ def folder(tmp_path):
 
 
 @pytest.fixture
-def no_network(monkeypatch):
-    def fail(**_):
-        raise OSError("no route")
+def no_network(monkeypatch, tmp_path):
+    def fail(*_, **__):
+        raise URLError("no route")
 
-    monkeypatch.setattr(sets, "fetch_openml", fail)
+    monkeypatch.setattr("sklearn.datasets._openml.urlopen", fail)
+    monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path / "kept"))  # what was fetched before would be found
     sets.reachable.cache_clear()
     sets.from_openml.cache_clear()
 

@@ -744,7 +744,7 @@ class Bench(click.Group):
     """Without the name of a command it is `speed`."""
 
     def parse_args(self, ctx, args):
-        named = args and (args[0] in self.commands or args[0] in ctx.help_option_names)
+        named = args and (not args[0].startswith("-") or args[0] in ctx.help_option_names)
         return super().parse_args(ctx, args if named else ["speed", *args])
 
 

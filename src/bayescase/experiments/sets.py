@@ -1,6 +1,7 @@
 """Labelled sets of discrete data as integer codes: from a folder, from OpenML, from scikit-learn, or simulated."""
 
 import csv
+import warnings
 import zipfile
 from functools import cache
 from pathlib import Path
@@ -91,7 +92,9 @@ def codes(column, gap):
 def from_openml(name):
     """The set from openml.org; scikit-learn keeps what it has fetched. OSError without a network."""
     place = PLACES[name]
-    found = fetch_openml(data_id=place.openml, as_frame=False, parser="liac-arff", n_retries=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it tries again
+        found = fetch_openml(data_id=place.openml, as_frame=False, parser="liac-arff", n_retries=1, delay=0.1)
     kept = [j for j, column in enumerate(found.feature_names) if column not in place.drop]
     x = found.data[:, kept]  # nominal values as codes, gaps as NaN
     return Cases(np.where(np.isnan(x), -1, np.nan_to_num(x)).astype(int), codes(found.target, None))
