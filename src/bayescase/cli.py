@@ -806,10 +806,14 @@ def quality(**options):
 
 @main.command()
 @click.argument("experiment", type=click.Choice(REPRODUCED))
-@click.option("--data", metavar="DIR", help="Folder of public data; without it, what is bundled or comes with scikit-learn.")
+@click.option(
+    "--data",
+    metavar="DIR",
+    help="Folder of public data; without it, what is bundled, in scikit-learn, or (peers) on openml.org.",
+)
 @EXPERIMENTING
 def reproduce(experiment, **options):
-    """Make the tables and figures of the paper anew.
+    """Make the tables and figures of the paper anew, and compare with other methods (peers).
 
     A seed whose result is in the folder is not run again, so a run that was stopped goes on. The same seeds give the same
     numbers.
