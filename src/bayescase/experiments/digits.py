@@ -283,6 +283,6 @@ DIGITS = Experiment(
     },
     source=source,
     run=run,
-    rows=rows,
     figures=figures,
+    rows=rows,
 )

@@ -152,6 +152,6 @@ RECIPES = Experiment(
     quick={"alphas": ["digits", "natural"], "n_iter": 200, "n_chains": 4},
     source=source,
     run=run,
-    rows=rows,
     figures=figures,
+    rows=rows,
 )
