@@ -389,6 +389,9 @@ def test_simulate(tmp_path):
 def test_bench():
     found = json.loads(call("bench", "--seconds", 0.01, "--jobs", 1, "--json").stdout)
     assert all(speed["cells_per_second"] > 0 and speed["sweeps"] > 0 for speed in found)
+    assert json.loads(call("bench", "speed", "--seconds", 0.01, "--jobs", 1, "--json").stdout)
+    assert "quality" in call("bench", "--help").stdout
+    assert "No such command 'fast'" in CliRunner().invoke(main, ["bench", "fast"]).stderr
 
 
 def test_report_and_plots(folder, tmp_path):

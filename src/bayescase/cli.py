@@ -25,7 +25,7 @@ from .study.commands import study
 
 STOPPED = 130
 PLOTS = ("prototypes", "subspaces", "values", "memberships", "agreement", "case", "ribbon", "history")
-REPRODUCED = ("smiley", "digits", "recipes", "all")
+REPRODUCED = ("smiley", "digits", "newsgroups", "sensitivity", "recipes", "peers", "all")
 KINDS = ("category", "ordered", "integer", "number", "count")
 
 # Advice of the package in the words of the command line.
@@ -741,11 +741,27 @@ def simulate(cases, features, values, clusters, seed, output, **prior):
     write_text(output, as_text(columns, rows, output), cases)
 
 
-@main.command()
+class Bench(click.Group):
+    """Without the name of a command it is `speed`."""
+
+    def parse_args(self, ctx, args):
+        named = args and (not args[0].startswith("-") or args[0] in ctx.help_option_names)
+        return super().parse_args(ctx, args if named else ["speed", *args])
+
+
+@main.group(cls=Bench)
+def bench():
+    """Measure how fast the sampler is here, and how good its clusters are.
+
+    Without the name of a command it measures the speed.
+    """
+
+
+@bench.command()
 @click.option("--seconds", default=1.0, type=click.FloatRange(0.01, 60), show_default=True, help="Time for each size.")
 @JOBS
 @JSON
-def bench(seconds, jobs, as_json):
+def speed(seconds, jobs, as_json):
     """Measure the speed of the sampler on this machine."""
     from .speed import measure
     from .terminal import plain_table
@@ -761,25 +777,52 @@ def bench(seconds, jobs, as_json):
     say("\n".join(lines), lambda: plain_table("Speed", columns, rows))
 
 
+EXPERIMENTING = options(
+    click.option(
+        "--out",
+        metavar="DIR",
+        default="reproduction",
+        show_default=True,
+        help="Folder of results, figures and log; the page is beside it, DIR.md.",
+    ),
+    click.option("--quick", is_flag=True, help="Fewer sweeps and seeds: minutes, not hours."),
+    click.option(
+        "--seeds", type=click.IntRange(1), metavar="N", help="Seeds 0 to N - 1; 10 of them otherwise, 2 with --quick."
+    ),
+    JOBS,
+)
+
+
+@bench.command()
+@click.option("--data", metavar="DIR", help="Folder of public data; what it lacks is fetched from openml.org.")
+@EXPERIMENTING
+def quality(**options):
+    """Compare the clusters with those of other methods, on labelled sets.
+
+    The same as `bayescase reproduce peers`. The other methods are installed by pip install 'bayescase[peers]'; those that are
+    absent are left out, as are sets that are neither in the folder nor within reach.
+    """
+    run_experiments("peers", **options)
+
+
 @main.command()
 @click.argument("experiment", type=click.Choice(REPRODUCED))
-@click.option("--data", metavar="DIR", help="Folder of public data; without it, what is bundled or comes with scikit-learn.")
 @click.option(
-    "--out",
+    "--data",
     metavar="DIR",
-    default="reproduction",
-    show_default=True,
-    help="Folder of results, figures and log; the page is beside it, DIR.md.",
+    help="Folder of public data; without it, what is bundled, in scikit-learn, or (peers) on openml.org.",
 )
-@click.option("--quick", is_flag=True, help="Fewer sweeps and seeds: minutes, not hours.")
-@click.option("--seeds", type=click.IntRange(1), metavar="N", help="Seeds 0 to N - 1; 10 of them otherwise, 2 with --quick.")
-@JOBS
-def reproduce(experiment, data, out, quick, seeds, jobs):
-    """Make the tables and figures of the paper anew.
+@EXPERIMENTING
+def reproduce(experiment, **options):
+    """Make the tables and figures of the paper anew, and compare with other methods (peers).
 
     A seed whose result is in the folder is not run again, so a run that was stopped goes on. The same seeds give the same
     numbers.
     """
+    run_experiments(experiment, **options)
+
+
+def run_experiments(experiment, data, out, quick, seeds, jobs):
     from . import experiments
 
     out, data = os.path.abspath(out), None if data is None else Path(data)

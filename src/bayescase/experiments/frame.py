@@ -28,18 +28,20 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Experiment:
-    """A table or figure of the paper."""
+    """A table or figure of the paper, or something to set beside it."""
 
     name: str
     title: str
-    paper: str  # what the paper did, in a sentence or two
+    paper: str  # what the paper did, in a sentence or two; or, what it did not do
     files: tuple[str, ...]  # what it can use of the folder of data
     full: dict  # settings
     quick: dict  # settings for minutes on a laptop
     source: Callable[[dict, Path | None], str]  # (settings, data) → what the cases are, in words
     run: Callable[[int, dict, Path | None], dict]  # (seed, settings, data) → numbers
-    rows: Callable[[list[dict]], list[Row]]  # numbers of each seed → lines of the page
     figures: Callable[[list[dict]], dict[str, Figure]]  # numbers of each seed → what it shows: the figure
+    rows: Callable[[list[dict]], list[Row]] | None = None  # numbers of each seed → lines of the page
+    tables: Callable[[list[dict]], str] | None = None  # numbers of each seed → Markdown, where such lines do not fit
+    left_out: Callable[[dict, Path | None], str] = lambda settings, data: ""  # why there is nothing to run it on, if so
 
 
 def reproduce(
@@ -65,6 +67,11 @@ def reproduce(
     found: dict[str, list[dict]] = {}
     for experiment in experiments:
         settings = experiment.quick if quick else experiment.full
+        if why := experiment.left_out(settings, data):
+            if len(experiments) == 1:
+                raise ValueError(why)
+            say(why)
+            continue
         head = {"experiment": experiment.name, "settings": settings, "source": experiment.source(settings, data)}
         head = json.loads(json.dumps(head))  # as it will be read again
         (out / experiment.name).mkdir(exist_ok=True)

@@ -6,10 +6,10 @@ from pathlib import Path
 from ..storage import replacing
 from .frame import Experiment, read_results, seeds_in_words
 
-HEAD = """# The paper's tables and figures
+HEAD = """# The paper's experiments anew, and other methods
 
-Made by `bayescase reproduce` from the results in `{folder}/`; a second run with the same seeds gives the same numbers. ± is the
-standard deviation over seeds.
+Made by `bayescase reproduce` and `bayescase bench quality` from the results in `{folder}/`; a second run with the same seeds
+gives the same numbers, but for seconds. ± is the standard deviation over seeds, unless it says otherwise.
 """
 
 
@@ -38,8 +38,10 @@ def section(experiment, head, numbers):
         f"## {experiment.title}\n",
         f"{experiment.paper}\n",
         f"Here: {head['source']}, {seeds_in_words(len(numbers))}.{pace}\n",
-        "| | the paper | here | |",
-        "|---|---|---|---|",
-        *("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in experiment.rows(numbers)),
     ]
+    if experiment.rows:
+        lines += ["| | the paper | here | |", "|---|---|---|---|"]
+        lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in experiment.rows(numbers)]
+    if experiment.tables:
+        lines.append(experiment.tables(numbers))
     return "\n".join(lines) + "\n"

@@ -175,6 +175,6 @@ SMILEY = Experiment(
     quick={"n_cases": 240, "n_iter": 300, "n_chains": 4},
     source=source,
     run=run,
-    rows=rows,
     figures=figures,
+    rows=rows,
 )
