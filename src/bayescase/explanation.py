@@ -572,6 +572,8 @@ def cut(words, most) -> str:
 
 
 def counted(n, what="case") -> str:
+    if what == "person" and n != 1:
+        return f"{n:,} people"
     return f"{n:,} {what}{'' if n == 1 else 's'}"
 
 

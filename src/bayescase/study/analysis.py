@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import optimize, stats
 
+from ..explanation import counted
 from . import mixed
 from .design import Design, Likert
 
@@ -413,7 +414,7 @@ def paired_t(d):
     se = d.std(ddof=1) / np.sqrt(n)
     t = float(d.mean() / se)
     reach = float(stats.t.ppf(0.975, n - 1) * se)
-    test = Test(name, t, n - 1.0, float(2 * stats.t.sf(abs(t), n - 1)), None, f"{n} people")
+    test = Test(name, t, n - 1.0, float(2 * stats.t.sf(abs(t), n - 1)), None, counted(n, "person"))
     return test, float(d.mean()) - reach, float(d.mean()) + reach, effect_size(t, n)
 
 
@@ -447,7 +448,7 @@ def sign_flip(d) -> Test:
         signs = np.random.default_rng(SEED).integers(2, size=(FLIPS, len(sizes)), dtype=np.int8).astype(float)  # 0 and 1
         p = float(1 + (np.abs(2 * signs @ sizes - sizes.sum()) >= seen).sum()) / (1 + FLIPS)
         how = f"{FLIPS:,} random flips, seed {SEED}"
-    return Test(name, float(d.mean()), None, p, None, f"{how}; {len(d)} people")
+    return Test(name, float(d.mean()), None, p, None, f"{how}; {counted(len(d), 'person')}")
 
 
 def order_test(groups) -> Test:
@@ -535,5 +536,10 @@ def wilcoxon(d) -> Test:
         return not_made(name, why)
     found = stats.wilcoxon(d)
     return Test(
-        name, float(found.statistic), None, float(found.pvalue), None, f"{len(d)} people, {int((d == 0).sum())} of them alike"
+        name,
+        float(found.statistic),
+        None,
+        float(found.pvalue),
+        None,
+        f"{counted(len(d), 'person')}, {int((d == 0).sum())} of them alike",
     )

@@ -61,11 +61,14 @@ def points(x) -> str:
 def who_is_counted(analysis: Analysis) -> str:
     everyone = analysis.everyone
     n = everyone.people
-    words = f"{counted(n, 'person') if n == 1 else f'{n:,} people'} with {counted(everyone.answers, 'answer')}"
+    words = f"{counted(n, 'person')} with {counted(everyone.answers, 'answer')}"
     words += {"live": " of the live phase", "pilot": " of the pilot phase", "all": " of both phases"}[analysis.phase]
     words += f", {analysis.simulated} of them simulated" if analysis.simulated else ""
     left = [f"{n} {why}" for why, n in sorted(analysis.left_out.items())]
-    return f"{words}. Left out: {listed(left, 9)}." if left else f"{words}. Nobody was left out."
+    if not left:
+        return f"{words}. Nobody was left out."
+    hint = " To count them: --phase all --simulated." if not everyone.answers and "simulated" in analysis.left_out else ""
+    return f"{words}. Left out: {listed(left, 9)}.{hint}"
 
 
 def in_short(result: Result, mode: str) -> list[str]:
@@ -181,12 +184,14 @@ def effect_rows(pair: Pair):
 
     above = pair.odds.above_one
     sure = "" if above is None else f"probability that {a} is better: {'> 0.999' if above > 0.999 else f'{above:.3f}'}; "
-    n = f"{pair.accuracy.people} people"
+    n = counted(pair.accuracy.people, "person")
     return [
         row(f"odds of a right answer, {a} against {b}", pair.odds.ratio, small, sure + pair.odds.note),
         row("difference in accuracy, percentage points", pair.accuracy.difference, points, n),
         row("the same as Cohen's d_z", pair.accuracy.effect_size, small, n),
-        row(f"time, {a} divided by {b}", pair.time.difference, small, f"{pair.time.people} people, geometric means"),
+        row(
+            f"time, {a} divided by {b}", pair.time.difference, small, f"{counted(pair.time.people, 'person')}, geometric means"
+        ),
         row("the same as Cohen's d_z", pair.time.effect_size, small, "of log seconds"),
     ]
 
@@ -258,6 +263,8 @@ def blocks(analysis: Analysis):
     if analysis.attentive is not None:
         groups.append(("; without those who failed an attention check", analysis.attentive))
     for words, result in groups:
+        if not result.answers:
+            continue
         yield f"Answers{words}", ARM_HEAD, arm_rows(result)
         for pair in result.pairs:
             yield f"{title_of(pair)}: recommended{words}", EFFECT_HEAD, effect_rows(pair)
@@ -273,7 +280,7 @@ def sentences(analysis: Analysis) -> list[str]:
     found = [who_is_counted(analysis), *in_short(analysis.everyone, analysis.mode), *analysis.everyone.notes]
     if analysis.attentive is not None:
         n = analysis.flagged
-        found.append(f"{n} {'person' if n == 1 else 'people'} failed an attention check; without them: ")
+        found.append(f"{counted(n, 'person')} failed an attention check; without them: ")
         found[-1] += " ".join(in_short(analysis.attentive, analysis.mode))
     return found
 
@@ -530,7 +537,7 @@ def paper_section(result):
 def attentive_section(analysis):
     result = analysis.attentive
     n = analysis.flagged
-    text = f"<p>{n} {'person' if n == 1 else 'people'} failed an attention check. "
+    text = f"<p>{counted(n, 'person')} failed an attention check. "
     text += "They are counted above; this is what is found without them.</p>"
     text += f'<div class="verdict">{paragraphs(in_short(result, analysis.mode))}</div>'
     if not result.answers:
