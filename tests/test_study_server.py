@@ -362,6 +362,33 @@ def test_large_bodies_are_refused_while_they_come(visit, ann):
     assert dump(visit) == before
 
 
+def test_a_form_that_was_cut_off_on_its_way_is_not_taken_for_whole(visit, ann):
+    """The connection breaks in the middle of a word: what came is a valid form, but not what the person wrote."""
+    ann.begin()
+    before = dump(visit)
+    request = ann.client.build_request("POST", "/study", data=ann.form(cooking="soup"))
+    headers = [(name.lower(), value) for name, value in request.headers.raw]
+    scope = {"type": "http", "method": "POST", "path": "/study", "scheme": "http", "query_string": b"", "headers": headers}
+    came = [{"type": "http.request", "body": request.content[:-2], "more_body": True}, {"type": "http.disconnect"}]
+    sent = []
+
+    async def receive():
+        return came.pop(0)
+
+    async def send(message):
+        sent.append(message)
+
+    visit.runner.run(visit.app(scope, receive, send))
+    assert sent[0]["status"] == 400
+    assert dump(visit) == before
+
+
+def test_data_are_for_the_owners_eyes(visit, ann):
+    ann.begin()
+    for path in (visit.store.folder / "study.db", visit.store.folder / "secret.key", visit.store.journal.path):
+        assert path.stat().st_mode & 0o077 == 0
+
+
 ORIGINS = [
     ({"sec-fetch-site": "same-origin"}, True),
     ({"sec-fetch-site": "none"}, True),

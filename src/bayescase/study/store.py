@@ -129,6 +129,8 @@ def open_store(
     if frozen_hash(folder) is None:
         raise StoreError(f"The design in {folder} is not frozen, so no data can be collected: bayescase study freeze {folder}")
     keys = read_keys(folder)
+    if database is None:
+        (folder / DATABASE).touch(0o600)  # for its owner's eyes only, like the journal
     engine = connect(folder, database)
     try:
         migrate(engine)
