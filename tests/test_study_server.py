@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import replace
 
@@ -168,6 +169,56 @@ def test_looking_changes_nothing(visit, ann, method):
         ann.ask(method, path)
         visit.visitor().ask(method, path)
     assert dump(visit) == before
+
+
+# --- promise: on disk before the next page is sent ------------------------------------------------------------------------
+
+
+def kept_when_answered(visit, ann):
+    """Whether an answer was in both copies at the moment when the server began to reply."""
+    ann.begin()
+    ann.go("Question 1 ")
+    found = []
+
+    async def watching(scope, receive, send):
+        async def watched(message):
+            if message["type"] == "http.response.start" and scope["method"] == "POST":
+                found.append((count(visit), sum(record["table"] == "answers" for record in read_journal(visit.store.folder))))
+            await send(message)
+
+        await visit.app(scope, receive, watched)
+
+    form = ann.form()
+    cookies = ann.client.cookies
+    ann.client = httpx.AsyncClient(
+        transport=httpx.ASGITransport(app=watching), base_url=HOST, headers={"origin": HOST}, cookies=cookies
+    )
+    ann.post("/study", form)
+    return found == [(1, 1)]
+
+
+def test_an_answer_is_in_both_copies_before_the_server_replies(visit, ann):
+    assert kept_when_answered(visit, ann)
+
+
+@pytest.mark.parametrize("broken", ["later", "one copy"])
+def test_that_too_would_be_noticed(visit, ann, monkeypatch, broken):
+    record, threads = visit.store.record, []
+    if broken == "later":
+
+        def later(*given):
+            if visit.store.step_of(given[0]).kind != "trial":
+                return record(*given)
+            threads.append(threading.Timer(0.3, record, given))
+            threads[-1].start()
+            return "kept"
+
+        monkeypatch.setattr(visit.store, "record", later)
+    else:
+        monkeypatch.setattr(visit.store.journal, "append", lambda records: None)
+    assert not kept_when_answered(visit, ann)
+    for thread in threads:
+        thread.join()
 
 
 # --- promise: once, and never changed -------------------------------------------------------------------------------------

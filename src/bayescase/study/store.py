@@ -157,7 +157,7 @@ class Store:
         self.phase, self.simulated, self.clock = phase, simulated, clock
         self.journal = Journal(self.folder, time.strftime("%Y%m%dT%H%M%S", time.gmtime()))
         self.plan: Callable[[int], Plan] = lru_cache(4096)(lambda slot: plan(design, slot))
-        self._behind = False  # the journal lacks rows, since the disk was full or gone
+        self._behind = False  # the journal may lack rows: the disk was full, or the database went away during a commit
         self._turn = (
             threading.Lock() if engine.dialect.name == "sqlite" else nullcontext()
         )  # a fair queue before the file's lock
@@ -182,11 +182,14 @@ class Store:
                     result = work(connection, records)
                 break
             except DBAPIError as error:
+                self._behind |= error.connection_invalidated  # it may have been committed, unheard
                 if attempt + 1 == TRIES or not passes(error):
                     raise
                 time.sleep(0.02 * 2**attempt * (0.5 + secrets.randbelow(100) / 100))
         try:
             self.journal.append(records)
+            if self._behind:
+                self.catch_up()
         except OSError:
             self._behind = True
             raise
