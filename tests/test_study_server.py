@@ -752,6 +752,11 @@ def test_commands(frozen, tmp_path, monkeypatch):
     shown = run(main, ["study", "serve", str(folder), "--host", "0.0.0.0"])
     assert shown.exit_code == 1
     assert "needs a password" in shown.output
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        shown = run(main, ["study", "serve", str(folder), "--port", str(taken.getsockname()[1])])
+    assert shown.exit_code == 1
+    assert "Address already in use" in shown.output
+    assert "Listening" not in shown.output
     write_design(small_design(), tmp_path / "draft")
     shown = run(main, ["study", "serve", str(tmp_path / "draft"), "--live"])
     assert shown.exit_code == 1
