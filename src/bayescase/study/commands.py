@@ -32,7 +32,7 @@ def study():
     help="Fit LDA until the clusters are visible, or read topics: CSV (topic, word, weight) or JSON {topic: {word: weight}}.",
 )
 @click.option("--overlap", default=0.5, show_default=True, help="The least overlap of a cluster with its topic.")
-@click.option("--tries", default=20, show_default=True, help="Seeds of LDA to try.")
+@click.option("--tries", default=50, show_default=True, help="Seeds of LDA to try.")
 @click.option("--coders", metavar="FILE", help="A table with case and the labels of two coders, to check the items with.")
 @click.option("--items-per-block", default=8, show_default=True, help="Questions in each condition.")
 @click.option("--options", default=5, show_default=True, help="Clusters to choose from in each question, 4 to 6.")
@@ -67,6 +67,7 @@ def new(model, folder, replace, arms, image_shape, **wishes):
         BayesianCaseModel.load(model),
         arms=tuple(arm.strip() for arm in arms.split(",") if arm.strip()),
         image_shape=image_shape or None,
+        say=lambda words: click.echo(words, err=True),
         **wishes,
     )
     files = {"model": model, "lda": wishes["lda"] if wishes["lda"] != "auto" else None, "coders": wishes["coders"]}

@@ -199,7 +199,7 @@ def read_design(folder: Path) -> Design:
     if not path.exists():
         raise DesignError(f"There is no {DESIGN} in {folder}; make one with: bayescase study new MODEL -o {folder}")
     try:
-        value = json.loads(path.read_text("utf-8"), parse_constant=not_a_number)
+        value = json.loads(path.read_text("utf-8-sig"), parse_constant=not_a_number)
         if value["format"] != FORMAT or value["version"] != VERSION:
             raise DesignError(f"{path} is not a study of this version of bayescase.")
         design = build(Design, value)
@@ -275,6 +275,9 @@ def problems(design):
     if not 2 <= k <= len(CONDITIONS) or len(set(design.conditions)) < k or not set(design.conditions) <= set(CONDITIONS):
         yield f"The conditions must be two or three of {', '.join(CONDITIONS)}, not {', '.join(design.conditions)}."
         return
+    for name, text in (("title", design.title), ("consent text", design.texts.consent), ("question", design.texts.question)):
+        if not text.strip():
+            yield f"The {name} must not be empty."
     if design.mode not in ("crossed", "paper"):
         yield f"The mode must be 'crossed' or 'paper', not {design.mode!r}."
     ids = [part.id for part in (*design.items, *design.checks, *design.questionnaire, *design.demographics)]

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import __version__
-from ..explanation import clean, counted, explain_cluster, listed
+from ..explanation import clean, counted, feature_roles, listed
 from .coders import read_coders
 from .design import (
     CONDITIONS,
@@ -28,7 +29,7 @@ from .design import (
 from .schedule import shuffled
 from .stimuli import Sight
 from .topics import SETTINGS, Match, Topics, fit_topics, match_topics, read_topics, top_words
-from .wording import DEMOGRAPHICS, RATINGS, checks, texts
+from .wording import DEMOGRAPHICS, checks, ratings, texts
 
 CLEAR = 2 / 3  # a membership twice as large as all others together
 SMALLEST = 3  # cases of a cluster that is shown
@@ -43,7 +44,7 @@ def make_design(
     arms: tuple[str, ...] = ("bcm", "lda"),
     lda: Any = "auto",
     overlap: float = 0.5,
-    tries: int = 20,
+    tries: int = 50,
     coders: Any = None,
     items_per_block: int = 8,
     options: int = 5,
@@ -54,6 +55,7 @@ def make_design(
     break_seconds: int = 5,
     resume: str = "resume",
     seed: int = 0,
+    say: Callable[[str], Any] = lambda words: None,
 ) -> Design:
     """Make a study of a fitted model; all of it can be edited before it is frozen.
 
@@ -92,6 +94,8 @@ def make_design(
         One of "resume", "resume within", "restart block", "refuse": what happens when a person comes back.
     seed : int
         Decides everything that is random: LDA, which cases are asked about, later the schedule.
+    say : callable
+        Called with a sentence after every run of LDA.
     """
     arms = check_wishes(arms, overlap, tries, items_per_block, options, practice, break_every, break_seconds, resume)
     sight = Sight(model, image_shape)
@@ -102,7 +106,7 @@ def make_design(
     pictures = {(arm, s): prototypes[s] for arm in arms if arm != "lda" for s in clusters}
     topics, match = None, None
     if "lda" in arms:
-        topics, match, words = explain_by_topics(model, sight, clusters, lda, overlap, tries, seed, made)
+        topics, match, words = explain_by_topics(model, sight, clusters, lda, overlap, tries, seed, made, say)
         pictures |= {("lda", s): sight.draw_words(words[s]) for s in clusters}
     elif lda != "auto":
         raise DesignError("--lda names a file, but lda is not one of --arms.")
@@ -126,7 +130,7 @@ def make_design(
         ),
         items=items,
         checks=checks(questions),
-        questionnaire=RATINGS,
+        questionnaire=ratings(len(arms)),
         demographics=DEMOGRAPHICS,
         texts=texts(noun or ("image" if sight.shape else "case"), arms, questions, practice, break_every, break_seconds),
         rules=Rules(
@@ -202,9 +206,8 @@ def shown_clusters(model, sight, notes) -> dict[int, Stimulus]:
     sizes = np.bincount(model.labels_, minlength=model.n_clusters_)
     shown: dict[int, Stimulus] = {}
     for s in np.argsort(-sizes, kind="stable").tolist():
-        row = model._data.candidates[model.prototypes_[s]]
-        picture = sight.draw(row)
-        twin = next((t for t, other in shown.items() if other == picture), None)
+        row = prototype_of(model, s)
+        twin = next((t for t in shown if sight.look(prototype_of(model, t)) == sight.look(row)), None)
         why = None
         if sizes[s] < SMALLEST:
             why = f"it has {counted(int(sizes[s]))}, fewer than {SMALLEST}"
@@ -213,7 +216,7 @@ def shown_clusters(model, sight, notes) -> dict[int, Stimulus]:
         elif twin is not None:
             why = f"its prototype looks like that of cluster {twin}"
         if why is None:
-            shown[s] = picture
+            shown[s] = sight.draw(row)
         else:
             notes.append(f"Cluster {s} is left out: {why}.")
     if len(shown) < 2:
@@ -222,10 +225,15 @@ def shown_clusters(model, sight, notes) -> dict[int, Stimulus]:
     return shown
 
 
+def prototype_of(model, s):
+    """Its codes."""
+    return model._data.candidates[model.prototypes_[s]]
+
+
 def marked(model, sight, s, notes) -> Stimulus:
     """The prototype with its subspace marked."""
-    keys = [j for j, role in enumerate(explain_cluster(model, s).features) if role.key]
-    picture = sight.draw(model._data.candidates[model.prototypes_[s]], keys)
+    keys = [j for j, role in enumerate(feature_roles(model, s)) if role.key]
+    picture = sight.draw(prototype_of(model, s), keys)
     if not picture.marked and not any(line.marked for line in picture.lines):
         notes.append(f"Nothing that is shown of the prototype of cluster {s} belongs to its subspace, so nothing is marked.")
     return picture
@@ -255,9 +263,9 @@ class Found(NamedTuple):
         return 0.0 if self.alike else min(self.match.overlap.values())
 
 
-def explain_by_topics(model, sight, clusters, lda, overlap, tries, seed, made) -> Found:
+def explain_by_topics(model, sight, clusters, lda, overlap, tries, seed, made, say) -> Found:
     """Topics in which every cluster is visible."""
-    lengths = {s: len(sight.words(model._data.candidates[model.prototypes_[s]])) for s in clusters}
+    lengths = {s: len(sight.words(prototype_of(model, s))) for s in clusters}
 
     def found(topics):
         match = match_topics(topics, model.labels_, clusters)
@@ -265,7 +273,7 @@ def explain_by_topics(model, sight, clusters, lda, overlap, tries, seed, made) -
 
     if lda == "auto":
         runs = (found(fit_topics(sight, model._data.x, len(clusters), seed + n)) for n in range(tries))
-        chosen = until_visible(runs, overlap, seed, made)
+        chosen = until_visible(runs, overlap, seed, made, say)
     else:
         topics = read_topics(lda, sight, model._data.x)
         if len(topics.names) < len(clusters):
@@ -292,11 +300,12 @@ def explain_by_topics(model, sight, clusters, lda, overlap, tries, seed, made) -
     return chosen
 
 
-def until_visible(runs, overlap, seed, made) -> Found:
+def until_visible(runs, overlap, seed, made, say) -> Found:
     """The first run in which every cluster is visible; what was tried is written down."""
     tried: list[float] = []
     for run in runs:
         tried.append(run.least)
+        say(f"LDA with seed {seed + len(tried) - 1}: the smallest overlap of a cluster with its topic is {run.least:.2f}.")
         if run.least >= overlap:
             made["lda"] = (
                 f"{len(run.topics.names)} topics by tomotopy ({SETTINGS}); seed {seed + len(tried) - 1} is accepted, as every "
@@ -335,25 +344,26 @@ def choose_items(model, sight, prototypes, topics, match, coded, k, per_block, o
     sets = {SETS[i]: shuffled(rest[i::k], f"{seed}/set/{i}") for i in range(k)}  # ids must not tell the cluster
     likeness = similarity(model, sight, prototypes)
 
-    def item(id, name, s, row, picture, flags):
-        near = sorted((t for t in prototypes if t != s), key=lambda t: (-likeness(row)[t], t))
-        return Item(id, name, row, name_of(model, row), picture, s, tuple(sorted([s, *near[: options - 1]])), flags)
+    def item(id, name, s, row, flags):
+        like = likeness(row)
+        near = sorted((t for t in prototypes if t != s), key=lambda t: (-like[t], t))[: options - 1]
+        picture = sight.draw(model._data.x[row])
+        return Item(id, name, row, name_of(model, row), picture, s, tuple(sorted([s, *near])), flags)
 
     items = [item(f"{name.lower()}{n + 1}", name, *one) for name, chosen in sets.items() for n, one in enumerate(chosen)]
     return (*items, *(item(f"practice{n + 1}", "practice", *one) for n, one in enumerate(first)))
 
 
 def candidates(model, sight, prototypes, topics, match, coded, seed):
-    """{cluster: [(row, stimulus, flags), …]} in random order: the cases that look like no prototype and like no other."""
-    every = {sight.draw(row) for row in model._data.candidates[model.prototypes_]}
+    """{cluster: [(row, flags), …]} in random order: the cases that look like no prototype and like no other."""
+    every = {sight.look(row) for row in model._data.candidates[model.prototypes_]}
     cluster_of = {} if match is None else {t: s for s, t in match.topic.items()}
     pool = defaultdict(list)
     for i in shuffled(range(len(model.labels_)), f"{seed}/cases"):
         s, row = int(model.labels_[i]), model._data.x[i]
-        picture = sight.draw(row)
-        if s not in prototypes or not len(sight.words(row)) or picture in every:
+        if s not in prototypes or not len(sight.words(row)) or sight.look(row) in every:
             continue
-        every.add(picture)
+        every.add(sight.look(row))
         flags = []
         if model.memberships_[i, s] < CLEAR:
             flags.append(f"only {model.memberships_[i, s]:.0%} of it is in its cluster")
@@ -361,15 +371,15 @@ def candidates(model, sight, prototypes, topics, match, coded, seed):
             flags.append("LDA has it in no cluster that is shown" if other is None else f"LDA has it in cluster {other}")
         if coded is not None:
             flags += coded.flags(i, s)
-        pool[s].append((i, picture, tuple(flags)))
+        pool[s].append((i, tuple(flags)))
     return pool
 
 
 def spread(pool, n):
     """n of the pool: those with fewer flags first, and among these always one of the cluster that has the fewest so far."""
     taken: dict[int, list] = {s: [] for s in sorted(pool)}
-    for flags in sorted({len(one[2]) for some in pool.values() for one in some}):
-        left = {s: [one for one in pool[s] if len(one[2]) == flags] for s in taken}
+    for flags in sorted({len(one[1]) for some in pool.values() for one in some}):
+        left = {s: [one for one in pool[s] if len(one[1]) == flags] for s in taken}
         while sum(map(len, taken.values())) < n and any(left.values()):
             s = min((s for s in left if left[s]), key=lambda s: (len(taken[s]), s))
             taken[s].append(left[s].pop(0))

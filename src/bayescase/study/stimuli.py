@@ -38,6 +38,10 @@ class Sight:
         codes = row[row >= 0].astype(np.intp)
         return codes[(self.drawn if of is None else of)[codes]]
 
+    def look(self, row) -> bytes:
+        """The same for two cases that nobody could tell apart."""
+        return (row if self.shape else self.words(row)).tobytes()
+
     def draw(self, row, marked=()) -> Stimulus:
         """A case, or a prototype with the features of its subspace marked."""
         if self.shape is None:

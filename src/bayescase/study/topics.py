@@ -20,7 +20,7 @@ from scipy.optimize import linear_sum_assignment
 from .design import DesignError
 from .stimuli import Sight
 
-ALPHA, ETA, SWEEPS = 0.1, 0.05, 500  # per topic, per word
+ALPHA, ETA, SWEEPS = 0.1, 1.0, 500  # of every topic; of every word, as λ in the Bayesian Case Model
 SETTINGS = f"α {ALPHA} per topic, η {ETA} per word, {SWEEPS} sweeps"
 FLOOR = 1e-4  # of a topic's weight: what a word has that a file does not list
 
@@ -52,7 +52,8 @@ def fit_topics(sight: Sight, cases: np.ndarray, n_topics: int, seed: int) -> Top
     told = [i for i, words in enumerate(documents) if len(words)]
     for i in told:
         lda.add_doc([str(code) for code in documents[i]])
-    lda.train(SWEEPS, workers=1)
+    for _ in range(SWEEPS // 50):
+        lda.train(50, workers=1)  # in between, Ctrl-C is heard
     codes = [int(word) for word in lda.used_vocabs]
     weights = np.zeros((n_topics, len(sight.values)))
     weights[:, codes] = [lda.get_topic_word_dist(t) for t in range(n_topics)]

@@ -4,11 +4,12 @@ from .design import PLACEHOLDER, Check, Field, Likert, Texts
 
 AGREEMENT = ("Strongly disagree", "Disagree", "Neither agree nor disagree", "Agree", "Strongly agree")
 
+PARTS = ("first", "second", "third")
 RATINGS = (
-    Likert("understood", "I understood what the groups had in common.", AGREEMENT),
-    Likert("confident", "I felt sure of my answers.", AGREEMENT),
-    Likert("effort", "I had to think hard to choose a group.", AGREEMENT),
-    Likert("useful", "What was shown of a group helped me to decide.", AGREEMENT),
+    ("understood", "I understood what the groups had in common."),
+    ("confident", "I felt sure of my answers."),
+    ("effort", "I had to think hard to choose a group."),
+    ("useful", "What was shown of a group helped me to decide."),
 )
 
 DEMOGRAPHICS = (
@@ -55,7 +56,7 @@ def texts(noun: str, arms: tuple[str, ...], questions: int, practice: int, break
             f"You will see one {noun}, and below it several groups. Which group does the {noun} belong to? Choose one and "
             "confirm.\n\n"
             "Please answer as quickly and as accurately as possible. You cannot go back to a question.\n\n"
-            f"{first}{rest}During the study the groups begin to be shown in another way; the question stays the same."
+            f"{first}{rest}The study has {len(arms)} parts, and each shows the groups in another way; the question stays."
         ),
         question=f"Which group does this {noun} belong to?",
         debrief=(
@@ -64,6 +65,15 @@ def texts(noun: str, arms: tuple[str, ...], questions: int, practice: int, break
             "Please do not tell others what the study is about before they take part."
         ),
         contact=f"{PLACEHOLDER}: name, institution and e-mail address of the researcher]",
+    )
+
+
+def ratings(parts: int) -> tuple[Likert, ...]:
+    """The same of each part, as each has its own condition; the analysis compares ids that differ in first, second, third."""
+    return tuple(
+        Likert(f"{name}_{part}", f"In the {part} part of the study: {text}", AGREEMENT)
+        for name, text in RATINGS
+        for part in PARTS[:parts]
     )
 
 
