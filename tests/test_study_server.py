@@ -761,6 +761,11 @@ def test_commands(frozen, tmp_path, monkeypatch):
     shown = run(main, ["study", "serve", str(tmp_path / "draft"), "--live"])
     assert shown.exit_code == 1
     assert "study freeze" in shown.output
+    design = small_design()
+    half = frozen(replace(design, texts=replace(design.texts, contact="[FILL IN a name]")), "half")
+    shown = run(main, ["study", "serve", str(half), "--live"])
+    assert shown.exit_code == 1
+    assert "filled in in the texts contact" in shown.output
     assert "not frozen" in run(main, ["study", "simulate", str(tmp_path / "draft")]).output
     assert "There is no design.json" in run(main, ["study", "serve", str(tmp_path)]).output
 
