@@ -106,7 +106,7 @@ async def under_fire(server, design, people, kills, seed):
     return crowd, killed
 
 
-@pytest.mark.parametrize(("people", "kills"), [(12, 3), pytest.param(60, 20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("people", "kills"), [(12, 3), pytest.param(200, 20, marks=pytest.mark.slow)])
 def test_nothing_is_lost_when_the_server_is_killed(place, people, kills):
     design = small_design()
     design = replace(design, rules=replace(design.rules, break_seconds=0))

@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import replace
 
@@ -168,6 +169,56 @@ def test_looking_changes_nothing(visit, ann, method):
         ann.ask(method, path)
         visit.visitor().ask(method, path)
     assert dump(visit) == before
+
+
+# --- promise: on disk before the next page is sent ------------------------------------------------------------------------
+
+
+def kept_when_answered(visit, ann):
+    """Whether an answer was in both copies at the moment when the server began to reply."""
+    ann.begin()
+    ann.go("Question 1 ")
+    found = []
+
+    async def watching(scope, receive, send):
+        async def watched(message):
+            if message["type"] == "http.response.start" and scope["method"] == "POST":
+                found.append((count(visit), sum(record["table"] == "answers" for record in read_journal(visit.store.folder))))
+            await send(message)
+
+        await visit.app(scope, receive, watched)
+
+    form = ann.form()
+    cookies = ann.client.cookies
+    ann.client = httpx.AsyncClient(
+        transport=httpx.ASGITransport(app=watching), base_url=HOST, headers={"origin": HOST}, cookies=cookies
+    )
+    ann.post("/study", form)
+    return found == [(1, 1)]
+
+
+def test_an_answer_is_in_both_copies_before_the_server_replies(visit, ann):
+    assert kept_when_answered(visit, ann)
+
+
+@pytest.mark.parametrize("broken", ["later", "one copy"])
+def test_that_too_would_be_noticed(visit, ann, monkeypatch, broken):
+    record, threads = visit.store.record, []
+    if broken == "later":
+
+        def later(*given):
+            if visit.store.step_of(given[0]).kind != "trial":
+                return record(*given)
+            threads.append(threading.Timer(0.3, record, given))
+            threads[-1].start()
+            return "kept"
+
+        monkeypatch.setattr(visit.store, "record", later)
+    else:
+        monkeypatch.setattr(visit.store.journal, "append", lambda records: None)
+    assert not kept_when_answered(visit, ann)
+    for thread in threads:
+        thread.join()
 
 
 # --- promise: once, and never changed -------------------------------------------------------------------------------------
@@ -360,6 +411,33 @@ def test_large_bodies_are_refused_while_they_come(visit, ann):
     assert ann.post("/study", content=b"\xff\xfe%ff=%", headers=kind).status_code == 403
     assert ann.post("/study", content=b"{}", headers={"content-type": "application/json"}).status_code == 403
     assert dump(visit) == before
+
+
+def test_a_form_that_was_cut_off_on_its_way_is_not_taken_for_whole(visit, ann):
+    """The connection breaks in the middle of a word: what came is a valid form, but not what the person wrote."""
+    ann.begin()
+    before = dump(visit)
+    request = ann.client.build_request("POST", "/study", data=ann.form(cooking="soup"))
+    headers = [(name.lower(), value) for name, value in request.headers.raw]
+    scope = {"type": "http", "method": "POST", "path": "/study", "scheme": "http", "query_string": b"", "headers": headers}
+    came = [{"type": "http.request", "body": request.content[:-2], "more_body": True}, {"type": "http.disconnect"}]
+    sent = []
+
+    async def receive():
+        return came.pop(0)
+
+    async def send(message):
+        sent.append(message)
+
+    visit.runner.run(visit.app(scope, receive, send))
+    assert sent[0]["status"] == 400
+    assert dump(visit) == before
+
+
+def test_data_are_for_the_owners_eyes(visit, ann):
+    ann.begin()
+    for path in (visit.store.folder / "study.db", visit.store.folder / "secret.key", visit.store.journal.path):
+        assert path.stat().st_mode & 0o077 == 0
 
 
 ORIGINS = [
@@ -674,10 +752,20 @@ def test_commands(frozen, tmp_path, monkeypatch):
     shown = run(main, ["study", "serve", str(folder), "--host", "0.0.0.0"])
     assert shown.exit_code == 1
     assert "needs a password" in shown.output
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        shown = run(main, ["study", "serve", str(folder), "--port", str(taken.getsockname()[1])])
+    assert shown.exit_code == 1
+    assert "Address already in use" in shown.output
+    assert "Listening" not in shown.output
     write_design(small_design(), tmp_path / "draft")
     shown = run(main, ["study", "serve", str(tmp_path / "draft"), "--live"])
     assert shown.exit_code == 1
     assert "study freeze" in shown.output
+    design = small_design()
+    half = frozen(replace(design, texts=replace(design.texts, contact="[FILL IN a name]")), "half")
+    shown = run(main, ["study", "serve", str(half), "--live"])
+    assert shown.exit_code == 1
+    assert "filled in in the texts contact" in shown.output
     assert "not frozen" in run(main, ["study", "simulate", str(tmp_path / "draft")]).output
     assert "There is no design.json" in run(main, ["study", "serve", str(tmp_path)]).output
 

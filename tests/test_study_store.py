@@ -381,6 +381,51 @@ def test_harm_to_the_database_is_found(opened):
     assert "The database has response round 9" in found
 
 
+def test_a_commit_whose_answer_got_lost_is_neither_doubled_nor_forgotten(opened, monkeypatch):
+    """The database goes away after the commit and before it said so: the second try finds the first one's row."""
+    from contextlib import contextmanager
+
+    store = opened()
+    person = go(store, begin(store), until="trial")
+    real, lost = store.engine.begin, []
+
+    @contextmanager
+    def begins():
+        with real() as connection:
+            yield connection
+        if not lost:
+            lost.append(True)
+            raise DBAPIError("COMMIT", None, Exception("server closed the connection"), connection_invalidated=True)
+
+    monkeypatch.setattr(store.engine, "begin", begins)
+    assert store.record(person, "", 1) == "stale"
+    token = store.begin("another")
+    assert lost
+    assert len(rows(store)) == 1
+    assert fresh(store, person).step == person.step + 1
+    assert not differences(store)
+    lost.clear()
+    assert store.begin("third") == store.begin("third") != token
+    assert len(rows(store, participants)) == 3
+    assert not differences(store)
+
+
+def test_two_servers_share_a_database(opened):
+    one = opened()
+    two = again(one)
+    with ThreadPoolExecutor(8) as pool:
+        tokens = list(pool.map(lambda i: (one, two)[i % 2].begin(f"visit {i}"), range(12)))
+        people = [one.find(token) for token in tokens]
+        outcomes = list(pool.map(lambda i: (one, two)[i % 2].record(people[i // 4], "", GIVEN["demographics"]), range(48)))
+    assert sorted(person.slot for person in people) == list(range(12))
+    assert outcomes.count("kept") == 12
+    assert len(journals.files(one.folder)) == 2
+    two.withdraw(people[0])
+    two.close()
+    assert not differences(one)
+    assert people[0].public_id.encode() not in b"".join(path.read_bytes() for path in journals.files(one.folder))
+
+
 # --- promise 2: once ------------------------------------------------------------------------------------------------------
 
 

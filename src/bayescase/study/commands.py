@@ -177,11 +177,11 @@ def serve(folder, live, host, port, database, ask):
 
     need_server()
     from . import server
-    from .design import frozen_hash, read_design
+    from .design import frozen_hash, read_design, unfinished
     from .security import Admin
 
     folder = Path(folder)
-    read_design(folder)
+    design = read_design(folder)
     admin = Admin(folder)
     password = os.environ.get("BAYESCASE_ADMIN_PASSWORD")
     if ask:
@@ -192,13 +192,15 @@ def serve(folder, live, host, port, database, ask):
     frozen = frozen_hash(folder) is not None
     if live and not frozen:
         raise ValueError(f"The design in {folder} is not frozen; do that before people come: bayescase study freeze {folder}")
-    with nullcontext(folder) if frozen else server.preview(folder) as place:
+    if live and unfinished(design):
+        names = ", ".join(unfinished(design))
+        raise ValueError(f"Something is still to be filled in in the texts {names}; people would read it. Make a new study.")
+    pilot = "pilot (use --live when the study begins)" if frozen else "a preview, of which nothing is kept"
+    with nullcontext(folder) if frozen else server.preview(folder) as place, server.listen(host, port) as taken:
         app = server.create_app(place, database if frozen else None, phase="live" if live else "pilot")
-        kind = (
-            "live" if live else "pilot (use --live when the study begins)" if frozen else "a preview, of which nothing is kept"
-        )
-        click.echo(f"Listening at http://{host}:{port} – {kind}. Stop with Ctrl-C.", err=True)
-        server.serve(app, host, port)
+        address = f"{f'[{host}]' if ':' in host else host}:{taken.getsockname()[1]}"
+        click.echo(f"Listening at http://{address} – {'live' if live else pilot}. Stop with Ctrl-C.", err=True)
+        server.serve(app, taken)
     click.echo("Stopped; everything that was answered is kept." if frozen else "Stopped.", err=True)
 
 

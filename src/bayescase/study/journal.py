@@ -115,7 +115,7 @@ class Journal:
 
     def _open(self) -> int:
         if self._file is None:
-            self.folder.mkdir(exist_ok=True)
+            self.folder.mkdir(0o700, exist_ok=True)
             self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
             for folder in (self.folder, self.folder.parent):  # the names of new files are on disk too
                 handle = os.open(folder, os.O_RDONLY)

@@ -122,9 +122,9 @@ class Guard:
         if not same_origin(headers):
             await self.refuse(scope, 403)(scope, receive, guarded)
             return
-        body = await read_body(headers, receive)
-        if body is None:
-            await self.refuse(scope, 413)(scope, receive, guarded)
+        wrong, body = await read_body(headers, receive)
+        if wrong:
+            await self.refuse(scope, wrong)(scope, receive, guarded)
             return
         told = False
 
@@ -138,21 +138,21 @@ class Guard:
         await self.app(scope, replay, guarded)
 
 
-async def read_body(headers: dict[bytes, bytes], receive: Receive) -> bytes | None:
-    """The whole body; None once it is larger than a form can be."""
+async def read_body(headers: dict[bytes, bytes], receive: Receive) -> tuple[int, bytes]:
+    """(0, the whole body); (413, nothing) once it is larger than a form can be, (400, nothing) if it was cut off on its way."""
     length = headers.get(b"content-length", b"0")
     if not length.isdigit() or int(length) > LIMIT:
-        return None
-    parts, size = [], 0
+        return 413, b""
+    body = b""
     while True:
         message = await receive()
-        part = message.get("body", b"")
-        parts.append(part)
-        size += len(part)
-        if size > LIMIT:
-            return None
-        if message["type"] != "http.request" or not message.get("more_body"):
-            return b"".join(parts)
+        if message["type"] != "http.request":
+            return 400, b""
+        body += message.get("body", b"")
+        if len(body) > LIMIT:
+            return 413, b""
+        if not message.get("more_body"):
+            return 0, body
 
 
 # --- the researcher's password --------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import contextlib
 import secrets
+import socket
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from .design import freeze, read_design, write_design
 from .pages import HERE, Pages, clean, read_step, read_timing
@@ -289,13 +290,18 @@ async def fields(request: Request) -> dict[str, str]:
     return {name: clean(value) for name, value in form.multi_items() if isinstance(value, str)}
 
 
-def serve(app, host: str, port: int) -> None:
+def listen(host: str, port: int) -> socket.socket:
+    """Take the address; OSError if it is taken."""
+    return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=1024)
+
+
+def serve(app: ASGIApp, place: socket.socket) -> None:
     """Run until Ctrl-C. No log of who asked for what."""
     import uvicorn
 
-    settings = {"access_log": False, "log_level": "warning", "server_header": False, "timeout_graceful_shutdown": 10}
+    config = uvicorn.Config(app, access_log=False, log_level="warning", server_header=False, timeout_graceful_shutdown=10)
     with contextlib.suppress(KeyboardInterrupt):  # uvicorn has ended cleanly, and then tells what ended it
-        uvicorn.Server(uvicorn.Config(app, host, port, **settings)).run()  # type: ignore[arg-type]
+        uvicorn.Server(config).run(sockets=[place])
 
 
 @contextlib.contextmanager

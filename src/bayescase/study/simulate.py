@@ -7,7 +7,6 @@ through a layer that exists here only. On another server (`url`) they wait like 
 import asyncio
 import contextlib
 import math
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -22,7 +21,7 @@ import numpy as np
 
 from .design import Design, Stimulus, read_design
 from .pages import Pages
-from .server import create_app
+from .server import create_app, listen
 from .store import AWAY, MINUTE, milliseconds
 
 TIME = "x-simulated-ms"
@@ -87,7 +86,7 @@ def running(folder: Path, database: str | None = None) -> Iterator[str]:
     import uvicorn
 
     app = create_app(folder, database, phase="pilot", simulated=True, clock=lambda: _clock.get() or milliseconds())
-    place = socket.create_server(("127.0.0.1", 0), backlog=1024)
+    place = listen("127.0.0.1", 0)
     server = uvicorn.Server(uvicorn.Config(with_time(app), access_log=False, log_level="error", lifespan="on"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [place]}, daemon=True)
     thread.start()

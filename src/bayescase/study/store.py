@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Engine, Row, create_engine, delete, event, func, insert, select, update
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, SQLAlchemyError
 
 from . import journal as journals
 from .design import Design, frozen_hash, read_design
@@ -129,6 +129,8 @@ def open_store(
     if frozen_hash(folder) is None:
         raise StoreError(f"The design in {folder} is not frozen, so no data can be collected: bayescase study freeze {folder}")
     keys = read_keys(folder)
+    if database is None:
+        (folder / DATABASE).touch(0o600)  # for its owner's eyes only, like the journal
     engine = connect(folder, database)
     try:
         migrate(engine)
@@ -155,10 +157,9 @@ class Store:
         self.phase, self.simulated, self.clock = phase, simulated, clock
         self.journal = Journal(self.folder, time.strftime("%Y%m%dT%H%M%S", time.gmtime()))
         self.plan: Callable[[int], Plan] = lru_cache(4096)(lambda slot: plan(design, slot))
-        self._behind = False  # the journal lacks rows, since the disk was full or gone
-        self._turn = (
-            threading.Lock() if engine.dialect.name == "sqlite" else nullcontext()
-        )  # a fair queue before the file's lock
+        self._behind = False  # the journal may lack rows: the disk was full, or the database went away during a commit
+        # SQLite lets one write at a time, and those who wait ask again and again: a queue of our own is fair, and faster.
+        self._turn = threading.Lock() if engine.dialect.name == "sqlite" else nullcontext()
 
     def close(self) -> None:
         self.journal.close()
@@ -180,11 +181,14 @@ class Store:
                     result = work(connection, records)
                 break
             except DBAPIError as error:
+                self._behind |= error.connection_invalidated  # it may have been committed, unheard
                 if attempt + 1 == TRIES or not passes(error):
                     raise
                 time.sleep(0.02 * 2**attempt * (0.5 + secrets.randbelow(100) / 100))
         try:
             self.journal.append(records)
+            if self._behind:
+                self.catch_up()
         except OSError:
             self._behind = True
             raise
@@ -218,20 +222,25 @@ class Store:
                     f"secret.key in {self.folder} is not the one that the study began with; restore it from a copy."
                 )
 
-        self._write(work)
+        try:
+            self._write(work)
+        except IntegrityError:  # another server was faster
+            self._write(work)
 
     def catch_up(self) -> int:
         """Journal what was kept but not journalled, since the server was killed in between, or the disk was full."""
-        with self.reading() as connection:
-            withdrawn = connection.execute(
-                select(participants.c.public_id).where(participants.c.status == "withdrawn")
-            ).scalars()
-            self.journal.redact(withdrawn)
-            rows = journals.stored(connection)
-        seen = {journals.name_of(record) for record in journals.read_journal(self.folder)}
-        missing = [record | {"recovered": True} for name, record in rows.items() if name not in seen]
-        self.journal.append(missing)
-        self._behind = False
+        self._behind = False  # first, so that what goes wrong meanwhile is not overlooked
+        try:
+            with self.reading() as connection:
+                gone = select(participants.c.public_id).where(participants.c.status == "withdrawn")
+                self.journal.redact(connection.execute(gone).scalars())
+                rows = journals.stored(connection)
+            seen = {journals.name_of(record) for record in journals.read_journal(self.folder)}
+            missing = [record | {"recovered": True} for name, record in rows.items() if name not in seen]
+            self.journal.append(missing)
+        except BaseException:
+            self._behind = True
+            raise
         return len(missing)
 
     # --- who ---
