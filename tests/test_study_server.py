@@ -708,7 +708,7 @@ def test_hostile_texts_of_a_design_are_text():
 
 def test_simulated_people_answer_as_they_are_told(place):
     folder, database = place(ruled(timeout_minutes=60))
-    done = simulate(folder, 6, rates=Rates({"bcm": 1.0, "lda": 0.0}, seed=1), database=database, at_once=6)
+    done = simulate(folder, 6, rates=Rates({"bcm": 1.0, "lda": 0.0}, attention=1.0, seed=1), database=database, at_once=6)
     assert (done.people, done.complete, done.dropped, done.answers, done.errors) == (6, 6, 0, 96, ())
     with visiting(folder, database) as visit:
         with visit.store.reading() as connection:
@@ -716,6 +716,9 @@ def test_simulated_people_answer_as_they_are_told(place):
             assert not compare(connection, folder)
         assert all(row.correct == (row.condition == "bcm") for row in kept)
         assert not any(row.timing_differs for row in kept)
+        checks = [row for row in dump(visit)[0]["responses"] if row.kind == "check"]
+        assert len(checks) == 6 * len(visit.store.design.checks)
+        assert all(row.values["correct"] for row in checks)
         assert {row.simulated for row in dump(visit)[0]["participants"]} == {True}
         live, pilot = visit.store.monitor()
         assert (live.total(1), pilot.total(1), pilot.simulated) == (0, 6, 6)

@@ -49,6 +49,7 @@ class Rates:
     person_sd: float = 0.0
     item_sd: float = 0.0
     dropout: float = 0.0
+    attention: float = 0.98  # probability of passing an attention check
     seed: int = 0
 
     def person(self, i: int) -> np.random.Generator:
@@ -228,6 +229,8 @@ class Person:
             return seconds, data | {"choice": choice} | {name: str(ms) for name, ms in times.items()}
         for name, values in page.choices.items():
             data[name] = values[int(self.rng.integers(len(values)))]
+        if page.legend in self.key.checks and self.rng.random() < self.rates.attention:
+            data["choice"] = str(self.key.checks[page.legend])
         for name in page.texts:
             data[name] = str(int(self.rng.integers(18, 80)))
         return page.wait / 1000 + 0.01, data | page.button
@@ -256,7 +259,7 @@ class Page(HTMLParser):
 
     def __init__(self, text: str):
         super().__init__()
-        self.title, self.action, self.wait = "", "", 0
+        self.title, self.legend, self.action, self.wait = "", "", "", 0
         self.hidden: dict[str, str] = {}
         self.choices: dict[str, list[str]] = {}
         self.texts: list[str] = []
@@ -301,6 +304,8 @@ class Page(HTMLParser):
     def handle_data(self, data: str) -> None:
         if self._tag == "title":
             self.title += data
+        elif self._tag == "legend" and not self.legend:
+            self.legend = data.strip()
         elif self._into is not None and data.strip() and self._tag != "caption":
             self._into.append(data.strip())
 
@@ -315,6 +320,7 @@ class Key:
         def seen(stimulus: Stimulus) -> tuple[str, ...]:
             return tuple(Page(f'<section class="case">{draw(stimulus, "")}</section>').case)
 
+        self.checks = {check.text.strip(): check.correct for check in design.checks}
         self.cases = {seen(item.stimulus): item for item in design.items}
         self.shown: dict[str, dict[tuple[str, ...], int]] = {condition: {} for condition in design.conditions}
         for r in design.representations:
