@@ -1,6 +1,6 @@
 """The human-subject study: a fitted model becomes an experiment in a browser, with data that is never lost.
 
-Read in this order: design (what is shown, frozen), schedule (who sees what), making (a model → a design, with stimuli, topics,
-coders and wording), tables and store (what is kept, and how), server (pages), simulate (people who are not), export and
-verify, mixed, analysis and its report, doctor.
+Read in this order: design (what is shown, frozen), schedule (who sees what), stimuli, topics, coders, wording and making (a
+model → a design), tables, journal and store (what is kept, and how), security, pages and server (what people see), simulate
+(people who are not), export and verify, mixed, analysis and its report, doctor, commands.
 """
