@@ -2,6 +2,7 @@
 
 import json
 import lzma
+import re
 from dataclasses import replace
 from pathlib import Path
 from urllib.error import URLError
@@ -337,6 +338,18 @@ def test_the_papers_recipes_are_read():
     assert numbers["families"] == ["brownie", "chili", "pasta", "punch"]
     assert [len(fit["prototypes"]) for fit in numbers["fits"].values()] == [4, 4]
     json.dumps(numbers, allow_nan=False)
+
+
+def test_a_quick_run_of_everything_needs_no_data(tmp_path):
+    """Smileys, scikit-learn's digits, the bundled recipes, simulated subspaces: what is always there."""
+    found = CliRunner().invoke(cli.main, ["reproduce", "all", "--quick", "--out", str(tmp_path / "quick")])
+    assert found.exit_code == 0, found.output
+    assert "newsgroups: left out" in found.stderr
+    page = (tmp_path / "quick.md").read_text("utf-8")
+    for name, experiment in EXPERIMENTS.items():
+        assert (f"## {experiment.title}" in page) == (name != "newsgroups")
+    for figure in re.findall(r"\((quick/[^)]*png)\)", page):
+        assert (tmp_path / figure).stat().st_size > 5000
 
 
 def test_spread():

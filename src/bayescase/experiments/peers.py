@@ -23,7 +23,12 @@ def source(settings: dict, data: Path | None) -> str:
     absent = [method.name for method in METHODS.values() if not is_here(method)]
     words = ", ".join(names).replace("digits", f"digits ({digits.source({'usps': True}, data)})")
     if lost:
-        words += f"; left out: {', '.join(lost)}, for which --data or a network for openml.org is needed"
+        how = (
+            "--data or a network for openml.org"
+            if settings.get("fetch", True)
+            else "--data in a quick run, which fetches nothing,"
+        )
+        words += f"; left out: {', '.join(lost)}, for which {how} is needed"
     if absent:
         words += f"; without {', '.join(absent)}, which pip install 'bayescase[peers]' would add"
     return words
@@ -32,7 +37,7 @@ def source(settings: dict, data: Path | None) -> str:
 def sets_of(settings, data):
     """(sets that can be had, the others)"""
     names = tuple(settings["sets"])
-    found = reachable(names, data)
+    found = reachable(names, data, settings.get("fetch", True))
     return found, [name for name in names if name not in found]
 
 
@@ -246,6 +251,7 @@ PEERS = Experiment(
     files=FILES,
     full={"sets": FULL, "bayescase": {}, "sweeps": SWEEPS},
     quick={
+        "fetch": False,
         "sets": {name: plan(200, 3, 3, 3, 3, 3) for name in FULL},
         "bayescase": {"n_iter": 200, "n_chains": 2},
         "sweeps": 200,

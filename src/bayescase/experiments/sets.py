@@ -53,15 +53,15 @@ def load(name: str, seed: int, data: Path | None) -> Cases:
 
 
 @cache
-def reachable(names: tuple[str, ...], data: Path | None) -> tuple[str, ...]:
-    """Those that can be had: without a network, those that are in the folder or need none."""
+def reachable(names: tuple[str, ...], data: Path | None, fetch: bool) -> tuple[str, ...]:
+    """Those that can be had: without a network, or if nothing is to be fetched, those that are in the folder or need none."""
     remote = [name for name in names if name in PLACES and local_file(data, PLACES[name].file) is None]
     try:
-        for name in remote:
+        for name in remote if fetch else ():
             from_openml(name)
     except OSError:
-        return tuple(name for name in names if name not in remote)
-    return names
+        fetch = False
+    return names if fetch else tuple(name for name in names if name not in remote)
 
 
 @cache
