@@ -106,9 +106,29 @@ def tabled(design):
     return replace(design, items=items, representations=shown)
 
 
+def all_tables(design):
+    """The same study with tables only: the case stands beside the groups."""
+    lines = tuple(Line(f"feature {i} with a name", "an ordinary value", i % 2 == 0) for i in range(9))
+    items = tuple(replace(item, stimulus=Stimulus("table", lines, None, (), ())) for item in design.items)
+    shown = tuple(
+        replace(r, stimulus=Stimulus("table", (*lines, Line("cluster", str(r.cluster), False)), None, (), ()))
+        for r in design.representations
+    )
+    return replace(design, items=items, representations=shown)
+
+
+CUT = """() => [...document.querySelectorAll('main *')].filter(e => {
+  const {overflowX, overflowY} = getComputedStyle(e), hides = s => s === 'hidden' || s === 'clip';
+  return (hides(overflowX) && e.scrollWidth > e.clientWidth + 1 || hides(overflowY) && e.scrollHeight > e.clientHeight + 1)
+    && !e.classList.contains('hidden') || e.parentElement.matches('.option, .tokens') && !e.classList.contains('hidden')
+    && e.getBoundingClientRect().right > e.parentElement.getBoundingClientRect().right + 1;
+}).map(e => e.outerHTML.slice(0, 100))"""
+
+
 def look(page, axe, width, name):
-    """The page fits, asks for nothing else, and axe finds nothing."""
+    """The page fits, nothing in it is cut off or sticks out, and axe finds nothing."""
     assert page.evaluate("document.documentElement.scrollWidth") <= width, name
+    assert not page.evaluate(CUT), name
     if SHOTS:
         page.screenshot(path=str(Path(SHOTS) / f"{name}.png"), full_page=True)
     if not page.evaluate("'axe' in window"):
@@ -145,13 +165,19 @@ def fill(page):
         (1280, "dark", "pictures"),
         (320, "dark", "pictures"),
         (640, "light", "zoom"),
+        (640, "dark", "zoomed pictures"),
+        (1280, "light", "zoomed tables"),
     ],
 )
 def test_every_page_passes_axe_and_fits(browser, axe, served, width, scheme, kind):
-    design = tabled(short()) if kind == "pictures" else short()
+    design = tabled(short()) if "pictures" in kind else all_tables(short()) if "tables" in kind else short()
     address, store, clock = served(design)
-    viewport = {"width": width // (2 if kind == "zoom" else 1), "height": 700}  # 200 % of 640 px leaves 320
+    viewport = {"width": width, "height": 700}
     context = browser.new_context(viewport=viewport, color_scheme=scheme, bypass_csp=True)
+    if "zoom" in kind:  # all letters twice as large, nothing else
+        context.add_init_script(
+            "addEventListener('DOMContentLoaded', () => { document.documentElement.style.fontSize = '200%' })"
+        )
     page = context.new_page()
     page.set_default_timeout(10_000)
     page.goto(address)
@@ -285,6 +311,7 @@ def test_the_whole_flow_without_javascript(browser, served):
         if title.startswith("Thank you"):
             break
         if title.startswith(("A short break", "Not yet")):
+            assert "Part 2 begins" in page.locator("main").inner_text()
             press(page)  # at once
             if page.title().startswith("Not yet"):
                 early += 1

@@ -233,6 +233,8 @@ def test_a_damaged_seal_does_not_open_the_design(tmp_path, words):
         (lambda value: value.update(version=2), "not a study of this version"),
         (lambda value: value.update(seed="1"), "not of type"),
         (lambda value: value.update(sead=1), "'sead' .* misspelt"),
+        (lambda value: value["rules"]["complete"].update(address="javascript:alert(1)"), "rules.complete must begin"),
+        (lambda value: value["rules"]["timed_out"].update(address="app.example.org/x"), "rules.timed_out must begin"),
         (lambda value: value["items"][2].update(colour="red"), "'colour' .* misspelt"),
         (lambda value: value["items"][0].update(correct=77), "not among its options"),
         (lambda value: value["items"][0].update(options=[0, 0, 1]), "different options"),

@@ -20,6 +20,7 @@ from sqlalchemy import select
 from bayescase.cli import main
 from bayescase.study import pages as pages_
 from bayescase.study.design import Ending, Item, Line, Stimulus, write_design
+from bayescase.study.export import collect, opened, reading
 from bayescase.study.journal import compare, read_journal
 from bayescase.study.pages import Pages, picture
 from bayescase.study.schedule import plan
@@ -749,6 +750,9 @@ def test_commands(frozen, tmp_path, monkeypatch):
     shown = run(main, ["study", "simulate", str(folder), "--n", "2", "--json"])
     assert shown.exit_code == 0, shown.output
     assert '"complete": 2' in shown.output
+    with opened(folder) as engine, reading(engine) as connection:
+        passed = [row["checks_failed"] == 0 for row in collect(connection, small_design()).people]
+    assert passed == [True, True]  # options reach the right parameters: 98 % attention, whatever the seed
     shown = run(main, ["study", "monitor", str(folder)])
     assert "pilot: 32 answers" in shown.output
     assert '"answers": 32' in run(main, ["study", "monitor", str(folder), "--json"]).output
@@ -758,7 +762,7 @@ def test_commands(frozen, tmp_path, monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         shown = run(main, ["study", "serve", str(folder), "--port", str(taken.getsockname()[1])])
     assert shown.exit_code == 1
-    assert "Address already in use" in shown.output
+    assert "is in use; choose another with --port" in shown.output
     assert "Listening" not in shown.output
     write_design(small_design(), tmp_path / "draft")
     shown = run(main, ["study", "serve", str(tmp_path / "draft"), "--live"])

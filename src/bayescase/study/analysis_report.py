@@ -115,6 +115,8 @@ def accuracy_verdict(pair: Pair, mode: str, pairs: int) -> str:
         return f"People were right more often with {better} than with {worse}; chance alone seldom makes such a difference."
     if by_people or by_model:
         return f"There are signs that people are right more often with {better}, but the two recommended analyses do not agree."
+    if d.low is None and pair.accuracy.people == 1:
+        return "One person is too few to tell a difference from chance."
     if d.low is None:
         return "There is no sign of a difference; with so even scores nothing more can be said."
     return (
@@ -334,13 +336,13 @@ PAGE = """<!doctype html>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>{title}: analysis</title>
+<title>{title} – analysis</title>
 {style}
 </head>
 <body class="bayescase page">
 <a class="skip" href="#main">Skip to the content</a>
 <header>
-<h1>{title}: analysis</h1>
+<h1>{title} – analysis</h1>
 <p>{about}</p>
 </header>
 <nav aria-label="Contents"><ul>{links}</ul></nav>

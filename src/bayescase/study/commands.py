@@ -94,7 +94,12 @@ def freeze(folder):
     from .design import freeze, read_design, unfinished
 
     click.echo(f"Frozen: {freeze(Path(folder))}")
-    tell_unfinished(unfinished(read_design(Path(folder))))
+    names = unfinished(read_design(Path(folder)))
+    if names:
+        click.echo(
+            f"Note: [FILL IN is still in the texts {', '.join(names)}: the study can be rehearsed, but not served with --live.",
+            err=True,
+        )
 
 
 @study.command()
@@ -177,7 +182,7 @@ def serve(folder, live, host, port, database, ask):
 
     need_server()
     from . import server
-    from .design import frozen_hash, read_design, unfinished
+    from .design import DESIGN, frozen_hash, read_design, unfinished
     from .security import Admin
 
     folder = Path(folder)
@@ -194,7 +199,10 @@ def serve(folder, live, host, port, database, ask):
         raise ValueError(f"The design in {folder} is not frozen; do that before people come: bayescase study freeze {folder}")
     if live and unfinished(design):
         names = ", ".join(unfinished(design))
-        raise ValueError(f"Something is still to be filled in in the texts {names}; people would read it. Make a new study.")
+        raise ValueError(
+            f"Something is still to be filled in in the texts {names}; people would read it. Copy "
+            f"{folder / DESIGN} to a new folder, fill it in and freeze it there."
+        )
     pilot = "pilot (use --live when the study begins)" if frozen else "a preview, of which nothing is kept"
     with nullcontext(folder) if frozen else server.preview(folder) as place, server.listen(host, port) as taken:
         app = server.create_app(place, database if frozen else None, phase="live" if live else "pilot")
@@ -230,7 +238,8 @@ def simulate(folder, p_bcm, p_lda, p_subspace, person_sd, item_sd, dropout, seed
     from ..cli import say_json
     from . import simulate as simulation
 
-    rates = simulation.Rates({"bcm": p_bcm, "lda": p_lda, "subspace": p_subspace}, person_sd, item_sd, dropout, seed)
+    p = {"bcm": p_bcm, "lda": p_lda, "subspace": p_subspace}
+    rates = simulation.Rates(p, person_sd=person_sd, item_sd=item_sd, dropout=dropout, seed=seed)
     with click.progressbar(length=how["n"], label="People", file=sys.stderr) as bar:
         done = simulation.simulate(Path(folder), rates=rates, **how, progress=lambda: bar.update(1))
     if as_json:

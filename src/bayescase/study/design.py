@@ -200,6 +200,8 @@ def read_design(folder: Path) -> Design:
         raise DesignError(f"There is no {DESIGN} in {folder}; make one with: bayescase study new MODEL -o {folder}")
     try:
         value = json.loads(path.read_text("utf-8-sig"), parse_constant=not_a_number)
+        if not isinstance(value, dict):
+            raise DesignError(f"{path} is not a design: it must be what `bayescase study new` writes.")
         if value["format"] != FORMAT or value["version"] != VERSION:
             raise DesignError(f"{path} is not a study of this version of bayescase.")
         design = build(Design, value)
@@ -207,6 +209,8 @@ def read_design(folder: Path) -> Design:
             raise DesignError(f"{path} has an entry {name!r} that a study does not have; is it misspelt?")
     except DesignError:
         raise
+    except UnicodeDecodeError:
+        raise DesignError(f"{path} is not a text file in UTF-8.") from None
     except KeyError as error:
         raise DesignError(f"{path} is not a whole design: the entry {error} is not there.") from error
     except (ValueError, TypeError) as error:
@@ -327,5 +331,9 @@ def problems(design):
     rules = design.rules
     if rules.resume not in POLICIES:
         yield f"The resume policy must be one of {', '.join(POLICIES)}, not {rules.resume!r}."
+    for name in ("complete", "no_consent", "timed_out"):
+        address = getattr(rules, name).address
+        if address is not None and not address.startswith(("https://", "http://")):
+            yield f"The address of rules.{name} must begin with https://, or be null, not {address!r}."
     if rules.break_every < 1 or rules.break_seconds < 0 or rules.timeout_minutes < 1 or rules.resume_minutes < 1:
         yield "Breaks must come after one or more questions; times must be positive."

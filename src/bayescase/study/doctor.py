@@ -60,9 +60,9 @@ def of_design(folder: Path, design: Design) -> Iterator[Line]:
     )
     texts = unfinished(design)
     if texts:
-        yield Line(
-            PROBLEM, "texts", f"Something is to be filled in in {', '.join(texts)}: look for {PLACEHOLDER} in design.json."
-        )
+        where = "a copy of design.json in a new folder, as this one is frozen" if frozen else "design.json"
+        words = f"Something is to be filled in in {', '.join(texts)}: look for {PLACEHOLDER} in {where}."
+        yield Line(PROBLEM, "texts", words)
     elif PLACEHOLDER in canonical(design):
         yield Line(PROBLEM, "texts", f"Something is to be filled in: look for {PLACEHOLDER} in design.json.")
     else:

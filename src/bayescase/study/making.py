@@ -118,7 +118,7 @@ def make_design(
         made["coders"] = str(coded)
     items = choose_items(model, sight, prototypes, topics, match, coded, len(arms), items_per_block, options, practice, seed)
     tell_items(items, clusters, options, coded, made, notes)
-    questions = items_per_block * len(arms)
+    questions, pixels = items_per_block * len(arms), sight.shape is not None
     design = Design(
         title=clean(title),
         language="en",
@@ -132,7 +132,7 @@ def make_design(
         checks=checks(questions),
         questionnaire=ratings(len(arms)),
         demographics=DEMOGRAPHICS,
-        texts=texts(noun or ("image" if sight.shape else "case"), arms, questions, practice, break_every, break_seconds),
+        texts=texts(noun or ("image" if pixels else "case"), arms, pixels, questions, practice, break_every, break_seconds),
         rules=Rules(
             break_every=break_every,
             break_seconds=break_seconds,
@@ -317,7 +317,7 @@ def until_visible(runs, overlap, seed, made, say) -> Found:
     raise DesignError(
         f"LDA did not show all clusters in {counted(len(tried), 'run')}: at best (seed {seed + tried.index(max(tried))}) the "
         f"worst overlap of a cluster with its topic was {max(tried):.2f}, less than {overlap:g}; allow less with --overlap, "
-        "more runs with --tries, or use --lda FILE."
+        "more runs with --tries, use --lda FILE, or do without: --arms bcm,subspace."
     )
 
 

@@ -56,13 +56,17 @@ class Pages:
         if step.kind in ("trial", "practice"):
             trial = trial_of(plan, step)
             values |= question(self.design, trial) | {"practice": step.kind == "practice", "total": len(plan.trials)}
+            values |= {"part": trial.block + 1, "last_part": len(plan.cell.order)}
             if values["feedback"] is not None:  # practice only
                 chosen, right = values["feedback"]["choice"], self.design.item(trial.item).correct
                 values |= {"chosen": trial.options.index(chosen), "right": trial.options.index(right)}
                 return self.show("feedback", status, **values)
             return self.show("question", status, number=trial.number + 1, **values)
         if step.kind == "break":
-            values |= {"done": int(step.ref), "total": len(plan.trials)}
+            done = int(step.ref)
+            before, after = plan.trials[done - 1 : done + 1]
+            part = after.block + 1 if after.block > before.block else 0  # that begins here, or none
+            values |= {"done": done, "total": len(plan.trials), "next_part": part}
         elif step.kind == "check":
             values["check"] = next(check for check in self.design.checks if check.id == step.ref)
         return self.show(step.kind, status, **values)

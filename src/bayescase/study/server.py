@@ -1,6 +1,7 @@
 """The pages of a study over HTTP. GET changes nothing; a form is one call of the store, then a redirect to the current page."""
 
 import contextlib
+import errno
 import secrets
 import socket
 import tempfile
@@ -271,7 +272,9 @@ class Site:
     # --- when something is wrong ---
 
     async def refused(self, request: Request, error: HTTPException) -> Response:
-        return self.pages.message(error.status_code)
+        response = self.pages.message(error.status_code)
+        response.headers.update(error.headers or {})  # of 405: Allow
+        return response
 
     async def failed(self, request: Request, error: Exception) -> Response:
         return self.pages.message(500)
@@ -292,7 +295,12 @@ async def fields(request: Request) -> dict[str, str]:
 
 def listen(host: str, port: int) -> socket.socket:
     """Take the address; OSError if it is taken."""
-    return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=1024)
+    try:
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=1024)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise OSError(error.errno, f"Port {port} is in use; choose another with --port") from error
+        raise
 
 
 def serve(app: ASGIApp, place: socket.socket) -> None:

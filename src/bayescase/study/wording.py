@@ -14,7 +14,7 @@ RATINGS = (
 
 DEMOGRAPHICS = (
     Field("age", "How old are you, in years?", "number", ()),
-    Field("gender", "What is your gender?", "choice", ("Woman", "Man", "Non-binary", "Another", "I would rather not say")),
+    Field("gender", "What is your gender?", "choice", ("Woman", "Man", "Non-binary", "Another")),
     Field(
         "familiarity",
         "How much do you know about the subject of this study?",
@@ -31,11 +31,15 @@ WAYS = {
 }
 
 
-def texts(noun: str, arms: tuple[str, ...], questions: int, practice: int, break_every: int, break_seconds: int) -> Texts:
-    """`noun` is what a case is called: recipe, animal, image."""
+def texts(
+    noun: str, arms: tuple[str, ...], pictures: bool, questions: int, practice: int, break_every: int, break_seconds: int
+) -> Texts:
+    """`noun` is what a case is called: recipe, animal, image; `pictures`: it is drawn as one."""
     pauses = (questions - 1) // break_every if break_seconds else 0
     rest = f"There is a break of {break_seconds} seconds after every {break_every} questions.\n\n" if pauses else ""
     first = "You begin with an example, which does not count.\n\n" if practice else ""
+    boxed = " In one part some things are boxed: these matter most for the group." if "subspace" in arms else ""
+    unsaid = " In one part the pictures are blue where nothing is said about the group." if pictures and "lda" in arms else ""
     minutes = max(5, 5 * round(questions * 0.75 / 5))
     return Texts(
         information=(
@@ -53,10 +57,12 @@ def texts(noun: str, arms: tuple[str, ...], questions: int, practice: int, break
             "will, and know that I can stop and delete my answers at any time."
         ),
         instructions=(
-            f"You will see one {noun}, and below it several groups. Which group does the {noun} belong to? Choose one and "
+            f"You will see one {noun} and several groups. Which group does the {noun} belong to? Choose one and "
             "confirm.\n\n"
+            "Each group stands for many members that have something in common. You see a short description of it.\n\n"
             "Please answer as quickly and as accurately as possible. You cannot go back to a question.\n\n"
-            f"{first}{rest}The study has {len(arms)} parts, and each shows the groups in another way; the question stays."
+            f"{first}{rest}The study has {len(arms)} parts, and each describes the groups in another way; the question "
+            f"stays the same.{boxed}{unsaid}"
         ),
         question=f"Which group does this {noun} belong to?",
         debrief=(
