@@ -15,7 +15,18 @@ from sklearn.utils import Bunch
 from bayescase import cli
 
 pytest.importorskip("matplotlib", reason="pip install 'bayescase[plots]'")
-from bayescase.experiments import EXPERIMENTS, accuracy, digits, frame, newsgroups, peers, reproduce, sensitivity, write_page
+from bayescase.experiments import (
+    EXPERIMENTS,
+    accuracy,
+    digits,
+    frame,
+    newsgroups,
+    page,
+    peers,
+    reproduce,
+    sensitivity,
+    write_page,
+)
 
 DATA = Path(__file__).parents[2] / "shared/data"
 TINY = {
@@ -350,6 +361,14 @@ def test_a_quick_run_of_everything_needs_no_data(tmp_path):
         assert (f"## {experiment.title}" in page) == (name != "newsgroups")
     for figure in re.findall(r"\((quick/[^)]*png)\)", page):
         assert (tmp_path / figure).stat().st_size > 5000
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_only_a_quick_run_is_called_so(name):
+    experiment = replace(EXPERIMENTS[name], rows=None, tables=lambda results: "")
+    for settings, said in ((experiment.full, False), (experiment.quick, True)):
+        head = json.loads(json.dumps({"settings": settings, "source": "cases"}))  # as a result is read
+        assert ("A quick run" in page.section(experiment, head, [{}])) == said
 
 
 def test_spread():

@@ -73,10 +73,15 @@ def reproduce(
             say(why)
             continue
         head = {"experiment": experiment.name, "settings": settings, "source": experiment.source(settings, data)}
-        head = json.loads(json.dumps(head))  # as it will be read again
+        head = as_kept(head)
         (out / experiment.name).mkdir(exist_ok=True)
         found[experiment.name] = [one_seed(experiment, seed, head, out, data, n_jobs, log) for seed in range(n)]
     return found
+
+
+def as_kept(settings: dict) -> dict:
+    """As it will be read again: tuples are lists."""
+    return json.loads(json.dumps(settings))
 
 
 def one_seed(experiment, seed, head, out, data, n_jobs, log):

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ..storage import replacing
-from .frame import Experiment, read_results, seeds_in_words
+from .frame import Experiment, as_kept, read_results, seeds_in_words
 
 HEAD = """# The paper's experiments anew, and other methods
 
@@ -33,7 +33,7 @@ def write_page(experiments: Iterable[Experiment], out: Path) -> Path:
 
 
 def section(experiment, head, numbers):
-    pace = "" if head["settings"] == experiment.full else " A quick run, shorter than the full one."
+    pace = "" if head["settings"] == as_kept(experiment.full) else " A quick run, shorter than the full one."
     lines = [
         f"## {experiment.title}\n",
         f"{experiment.paper}\n",
