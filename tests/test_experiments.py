@@ -363,6 +363,13 @@ def test_a_quick_run_of_everything_needs_no_data(tmp_path):
         assert (tmp_path / figure).stat().st_size > 5000
 
 
+def test_a_column_stays_with_what_looks_alike():
+    first, then = ["0011", "1100", "0101"], ["0101", "0111", "1100"]
+    drawn = digits.in_columns([{"prototypes": rows, "subspaces": [row[::-1] for row in rows]} for rows in (first, then)])
+    assert drawn[1]["prototypes"] == ["0111", "1100", "0101"]
+    assert drawn[1]["subspaces"] == ["1110", "0011", "1010"]
+
+
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_only_a_quick_run_is_called_so(name):
     experiment = replace(EXPERIMENTS[name], rows=None, tables=lambda results: "")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 from joblib import Parallel, delayed
+from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 
@@ -250,11 +251,24 @@ def figures(results: list[dict]) -> dict:
     }
 
 
+def in_columns(history):
+    """Clusters are numbered anew by size in each half of the chain; here a column stays with what looks alike."""
+    drawn: list[dict] = []
+    for draw in history:
+        images = np.array([list(image) for image in draw["prototypes"]])
+        order = np.arange(len(images))
+        if drawn:
+            before = np.array([list(image) for image in drawn[-1]["prototypes"]])
+            order = linear_sum_assignment((before[:, None] == images[None]).sum(axis=2), maximize=True)[1]
+        drawn.append(draw | {name: [draw[name][s] for s in order] for name in ("prototypes", "subspaces")})
+    return drawn
+
+
 def history_figure(result):
     size, step, shape, history = 0.8, 0.9, result["shape"], result["history"]
     sheet = Sheet(1.2 + step * S, 0.5 + step * len(history))
     sheet.write(1.1, 0.2, "Dark: ink that matters; dots: empty pixels that matter; grey: does not matter", size=SMALL)
-    for k, draw in enumerate(history):
+    for k, draw in enumerate(in_columns(history)):
         y = 0.4 + step * k
         sheet.write(0.15, y + size / 2, f"sweep {draw['sweep']}", size=SMALL)
         for s, (image, subspace) in enumerate(zip(draw["prototypes"], draw["subspaces"], strict=True)):
