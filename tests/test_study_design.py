@@ -750,6 +750,24 @@ def test_lda_is_run_anew_until_the_clusters_are_visible(meals, monkeypatch):
         make_design(meals, seed=7, tries=2)
 
 
+def test_clusters_that_lda_does_not_show_are_left_out(meals, monkeypatch):
+    """Two of five clusters share a topic: a study can be made of four."""
+
+    def fake(sight, cases, n_topics, seed):
+        labels = meals.labels_.copy()
+        labels[labels == 4] = 0
+        said = [[1.0 + (labels == s)[(cases == code).any(axis=1)].sum() for code in range(len(sight.values))] for s in range(5)]
+        return Topics(tuple("vwxyz"), np.array(said), labels)
+
+    monkeypatch.setattr(making, "fit_topics", fake)
+    design = make_design(meals, seed=7, tries=2)
+    assert {r.cluster for r in design.representations} == {0, 1, 2, 3}
+    assert {item.correct for item in design.items} <= {0, 1, 2, 3}
+    assert all(set(item.options) <= {0, 1, 2, 3} for item in design.items)
+    assert "seed 7 is accepted, as 4 of 5 clusters" in design.made["lda"]
+    assert any("Cluster 4 is left out: it overlaps with its topic by 0.00 only" in str(note) for note in design.made.values())
+
+
 def test_lda_finds_the_families(meals, lda):
     sight = Sight(meals)
     topics = fit_topics(sight, meals._data.x, 5, seed=1)

@@ -106,7 +106,10 @@ def make_design(
     pictures = {(arm, s): prototypes[s] for arm in arms if arm != "lda" for s in clusters}
     topics, match = None, None
     if "lda" in arms:
-        topics, match, words = explain_by_topics(model, sight, clusters, lda, overlap, tries, seed, made, say)
+        topics, match, words = explain_by_topics(model, sight, clusters, lda, overlap, tries, seed, made, notes, say)
+        clusters = sorted(words)
+        prototypes = {s: prototypes[s] for s in clusters}
+        pictures = {(arm, s): pictures[arm, s] for arm, s in pictures if s in prototypes}
         pictures |= {("lda", s): sight.draw_words(words[s]) for s in clusters}
     elif lda != "auto":
         raise DesignError("--lda names a file, but lda is not one of --arms.")
@@ -262,9 +265,18 @@ class Found(NamedTuple):
         """The smallest overlap; topics that show the same words are not told apart at all."""
         return 0.0 if self.alike else min(self.match.overlap.values())
 
+    def only(self, clusters) -> "Found":
+        """Without the other clusters."""
+        match = Match({s: self.match.topic[s] for s in clusters}, {s: self.match.overlap[s] for s in clusters})
+        return Found(self.topics, match, {s: self.words[s] for s in clusters})
 
-def explain_by_topics(model, sight, clusters, lda, overlap, tries, seed, made, say) -> Found:
-    """Topics in which every cluster is visible."""
+    def visible(self, overlap) -> "Found":
+        """The clusters that overlap with their topics so much."""
+        return self.only([s for s, share in self.match.overlap.items() if share >= overlap])
+
+
+def explain_by_topics(model, sight, clusters, lda, overlap, tries, seed, made, notes, say) -> Found:
+    """Topics for the clusters that are visible in them."""
     lengths = {s: len(sight.words(prototype_of(model, s))) for s in clusters}
 
     def found(topics):
@@ -273,7 +285,8 @@ def explain_by_topics(model, sight, clusters, lda, overlap, tries, seed, made, s
 
     if lda == "auto":
         runs = (found(fit_topics(sight, model._data.x, len(clusters), seed + n)) for n in range(tries))
-        chosen = until_visible(runs, overlap, seed, made, say)
+        chosen = until_visible(runs, overlap, seed, made, notes, say)
+        clusters = sorted(chosen.words)
     else:
         topics = read_topics(lda, sight, model._data.x)
         if len(topics.names) < len(clusters):
@@ -300,25 +313,35 @@ def explain_by_topics(model, sight, clusters, lda, overlap, tries, seed, made, s
     return chosen
 
 
-def until_visible(runs, overlap, seed, made, say) -> Found:
-    """The first run in which every cluster is visible; what was tried is written down."""
+def until_visible(runs, overlap, seed, made, notes, say) -> Found:
+    """The first run in which every cluster is visible, or the one with the most of them; what was tried is written down."""
     tried: list[float] = []
+    best, kept, at = None, None, 0
     for run in runs:
         tried.append(run.least)
         say(f"LDA with seed {seed + len(tried) - 1}: the smallest overlap of a cluster with its topic is {run.least:.2f}.")
+        shown = run.visible(overlap)
+        if not shown.alike and (kept is None or len(shown.words) > len(kept.words)):
+            best, kept, at = run, shown, len(tried) - 1
         if run.least >= overlap:
-            made["lda"] = (
-                f"{len(run.topics.names)} topics by tomotopy ({SETTINGS}); seed {seed + len(tried) - 1} is accepted, as every "
-                f"cluster overlaps with its topic by {overlap:g} or more"
-            )
-            tally = ", ".join(f"{seed + n} ({least:.2f})" for n, least in enumerate(tried))
-            made["lda_seeds_tried"] = f"{tally}: seed and the smallest overlap of a cluster with its topic"
-            return run
-    raise DesignError(
-        f"LDA did not show all clusters in {counted(len(tried), 'run')}: at best (seed {seed + tried.index(max(tried))}) the "
-        f"worst overlap of a cluster with its topic was {max(tried):.2f}, less than {overlap:g}; allow less with --overlap, "
-        "more runs with --tries, use --lda FILE, or do without: --arms bcm,subspace."
-    )
+            break
+    if best is None or kept is None or len(kept.words) < min(OPTIONS[0], len(best.words)):
+        raise DesignError(
+            f"LDA did not show the clusters in {counted(len(tried), 'run')}: at best (seed {seed + tried.index(max(tried))}) "
+            f"the worst overlap of a cluster with its topic was {max(tried):.2f}, less than {overlap:g}; allow less with "
+            "--overlap, more runs with --tries, use --lda FILE, or do without: --arms bcm,subspace."
+        )
+    lost = {s: share for s, share in best.match.overlap.items() if s not in kept.words}
+    for s, share in lost.items():
+        notes.append(f"Cluster {s} is left out: it overlaps with its topic by {share:.2f} only, less than {overlap:g}.")
+    how = "every cluster overlaps with its topic"
+    if lost:
+        how = f"{len(kept.words)} of {len(best.words)} clusters overlap with their topics, the most of all seeds,"
+    made["lda"] = f"{len(best.topics.names)} topics by tomotopy ({SETTINGS}); seed {seed + at} is accepted, as {how} "
+    made["lda"] += f"by {overlap:g} or more"
+    tally = ", ".join(f"{seed + n} ({least:.2f})" for n, least in enumerate(tried))
+    made["lda_seeds_tried"] = f"{tally}: seed and the smallest overlap of a cluster with its topic"
+    return kept
 
 
 # --- items ----------------------------------------------------------------------------------------------------------------
