@@ -1,6 +1,7 @@
 """Data and fitted models that many tests share."""
 
 import dataclasses
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -122,3 +123,27 @@ def place(request, frozen):
         return frozen(design, name), request.getfixturevalue("postgres")() if request.param == "postgresql" else None
 
     return make
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A real Chromium."""
+    api = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        pytest.skip("needs Chromium: apt-get install chromium")
+    args = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
+    args += ["--disable-background-networking", "--disable-component-update"]
+    with api.sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=chromium, args=args)
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="module")
+def axe():
+    """The script that finds what people with disabilities stumble over."""
+    path = Path(__file__).parents[1] / "node_modules/axe-core/axe.min.js"
+    if not path.exists():
+        pytest.skip("needs axe-core: npm install --no-save axe-core")
+    return path

@@ -2,8 +2,6 @@
 
 import html.parser
 import re
-import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +11,6 @@ from bayescase import BayesianCaseModel, load_recipes
 
 pytest.importorskip("matplotlib", reason="pip install 'bayescase[plots]'")
 
-ROOT = Path(__file__).parent.parent
 EVIL = "<script>window.evil = 1</script>"
 WORSE = '"><img src=x onerror="window.evil = 1">'
 
@@ -239,29 +236,6 @@ def test_a_loaded_model_shows_the_same_cards(recipes, tmp_path):
 
 
 # --- a real browser -------------------------------------------------------------------------------------------------------
-
-ARGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
-ARGS += ["--disable-background-networking", "--disable-component-update"]
-
-
-@pytest.fixture(scope="module")
-def browser():
-    api = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    if chromium is None:
-        pytest.skip("needs Chromium: apt-get install chromium")
-    with api.sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=chromium, args=ARGS)
-        yield started
-        started.close()
-
-
-@pytest.fixture(scope="module")
-def axe():
-    path = ROOT / "node_modules/axe-core/axe.min.js"
-    if not path.exists():
-        pytest.skip("needs axe-core: npm install --no-save axe-core")
-    return path
 
 
 def visit(browser, path, **settings):

@@ -1,7 +1,6 @@
 """The study in a real browser: the whole flow, at two widths, by keyboard alone, without JavaScript, with axe on every page."""
 
 import os
-import shutil
 import socket
 import threading
 import time
@@ -21,30 +20,7 @@ from bayescase.study.store import milliseconds
 from bayescase.study.tables import answers
 from study_designs import small_design
 
-ROOT = Path(__file__).parent.parent
-ARGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
-ARGS += ["--disable-background-networking", "--disable-component-update"]
 SHOTS = os.environ.get("BAYESCASE_SCREENSHOTS")  # a folder: every page is photographed for people to look at
-
-
-@pytest.fixture(scope="module")
-def browser():
-    api = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    if chromium is None:
-        pytest.skip("needs Chromium: apt-get install chromium")
-    with api.sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=chromium, args=ARGS)
-        yield started
-        started.close()
-
-
-@pytest.fixture(scope="module")
-def axe():
-    path = ROOT / "node_modules/axe-core/axe.min.js"
-    if not path.exists():
-        pytest.skip("needs axe-core: npm install --no-save axe-core")
-    return path
 
 
 class Late:

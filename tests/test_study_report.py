@@ -2,9 +2,7 @@
 
 import json
 import re
-import shutil
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,7 +16,6 @@ from study_designs import AGREEMENT, small_design
 from test_report import EVIL, Reader
 from test_study_analysis import ODD, three_arms
 
-ROOT = Path(__file__).parent.parent
 RATED = (
     Likert("clear_first", "The first groups were easy to understand.", AGREEMENT),
     Likert("clear_second", "The second groups were easy to understand.", AGREEMENT),
@@ -121,23 +118,16 @@ def test_files_are_replaced_whole(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["two", "three", "hostile", "nothing", "all right"])
-def test_pages_pass_axe_at_every_width(pages, name, tmp_path):
-    playwright = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
-    chromium, axe = shutil.which("chromium"), ROOT / "node_modules" / "axe-core" / "axe.min.js"
-    if chromium is None or not axe.exists():
-        pytest.skip("needs Chromium and axe-core: scripts/browser")
+def test_pages_pass_axe_at_every_width(browser, axe, pages, name, tmp_path):
     path = tmp_path / "page.html"
     path.write_text(pages[name], "utf-8")
-    with playwright.sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-dev-shm-usage"])
-        for width, scheme in ((1280, "light"), (320, "light"), (1280, "dark")):
-            page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
-            page.goto(path.as_uri())
-            page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
-            page.add_script_tag(path=str(axe))
-            found = page.evaluate("axe.run()")["violations"]
-            assert not [(v["id"], v["nodes"][0]["html"][:200]) for v in found]
-            assert page.evaluate("document.documentElement.scrollWidth") <= width
-            assert page.evaluate("window.evil") is None
-            page.close()
-        browser.close()
+    for width, scheme in ((1280, "light"), (320, "light"), (1280, "dark")):
+        page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        page.goto(path.as_uri())
+        page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+        page.add_script_tag(path=str(axe))
+        found = page.evaluate("axe.run()")["violations"]
+        assert not [(v["id"], v["nodes"][0]["html"][:200]) for v in found]
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.evaluate("window.evil") is None
+        page.close()

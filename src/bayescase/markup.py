@@ -21,6 +21,38 @@ def style() -> str:
     return f"<style>{files('bayescase').joinpath('data/report.css').read_text(encoding='utf-8')}</style>"
 
 
+PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{title}</title>
+{style}
+</head>
+<body class="bayescase page">
+<a class="skip" href="#main">Skip to the content</a>
+<header>
+<h1>{title}</h1>
+<p>{about}</p>
+</header>
+<nav aria-label="Contents"><ul>{links}</ul></nav>
+<main id="main" tabindex="-1">{sections}</main>
+<footer><p>{made}</p></footer>
+</body>
+</html>
+"""
+
+
+def document(title, about, parts, made) -> str:
+    """A page of its own, of HTML: parts are (name, heading, content); `made` is the foot."""
+    links = "".join(f'<li><a href="#{name}">{words}</a></li>' for name, words, _ in parts)
+    sections = "".join(
+        f'<section aria-labelledby="{name}"><h2 id="{name}">{words}</h2>{text}</section>' for name, words, text in parts
+    )
+    return PAGE.format(title=title, style=style(), about=about, links=links, sections=sections, made=made)
+
+
 class Ready(str):
     """HTML that needs no escaping any more."""
 

@@ -16,7 +16,7 @@ from . import __version__, plots
 from .cards import APART, EMPTY, MARKED, pixel_role
 from .diagnostics import in_words
 from .explanation import as_set, clean, counted, cut, listed, phrase, show
-from .markup import called, card, esc, percent, scroll, style, table
+from .markup import called, card, document, esc, percent, scroll, table
 from .storage import replacing
 
 KEYS, OTHERS, AGREEMENTS = 25, 3, 8  # key features per cluster, clusters it is told from, clusters with a picture of agreement
@@ -62,36 +62,13 @@ def page(model, names=None, image_shape=None, title=None) -> str:
         ("sure", "How sure are prototypes and features?", how_sure(model, explanation, names)),
         ("trust", "Can it be trusted?", trust(model, explanation)),
     )
-    links = "".join(f'<li><a href="#{name}">{words}</a></li>' for name, words, _ in parts)
-    sections = "".join(
-        f'<section aria-labelledby="{name}"><h2 id="{name}">{words}</h2>{text}</section>' for name, words, text in parts
-    )
-    return PAGE.format(title=esc(title), style=style(), links=links, sections=sections, version=esc(__version__))
+    made = f"Made by bayescase {esc(__version__)}, with the Bayesian Case Model of Kim, Rudin and Shah (NIPS 2014)."
+    return document(esc(title), ABOUT, parts, made)
 
 
-PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>{title}</title>
-{style}
-</head>
-<body class="bayescase page">
-<a class="skip" href="#main">Skip to the content</a>
-<header>
-<h1>{title}</h1>
-<p>Each cluster is shown by a <strong>prototype</strong>, a real case that stands for it, and by the features that
+ABOUT = """Each cluster is shown by a <strong>prototype</strong>, a real case that stands for it, and by the features that
 <strong>matter</strong>: those in which most of its cases are like the prototype. The rest of the prototype is as it happens to
-be.</p>
-</header>
-<nav aria-label="Contents"><ul>{links}</ul></nav>
-<main id="main" tabindex="-1">{sections}</main>
-<footer><p>Made by bayescase {version}, with the Bayesian Case Model of Kim, Rudin and Shah (NIPS 2014).</p></footer>
-</body>
-</html>
-"""
+be."""
 
 
 def in_short(explanation, image_shape):

@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import __version__
 from ..explanation import counted, cut, listed
-from ..markup import esc, style, table
+from ..markup import document, esc, table
 from ..records import plain
 from ..storage import replacing
 from .analysis import LABELS, Analysis, Pair, Result, Test, Within
@@ -330,28 +330,6 @@ def write_analysis(analysis: Analysis, folder: Path) -> tuple[Path, Path]:
 
 # --- the page -------------------------------------------------------------------------------------------------------------
 
-PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>{title} – analysis</title>
-{style}
-</head>
-<body class="bayescase page">
-<a class="skip" href="#main">Skip to the content</a>
-<header>
-<h1>{title} – analysis</h1>
-<p>{about}</p>
-</header>
-<nav aria-label="Contents"><ul>{links}</ul></nav>
-<main id="main" tabindex="-1">{sections}</main>
-<footer><p>Made by bayescase {version} from the study with design {hash}.</p></footer>
-</body>
-</html>
-"""
-
 ABOUT = {
     "bcm": "by a typical case (BCM)",
     "lda": "by a list of frequent words or values (LDA)",
@@ -376,17 +354,8 @@ def page(analysis: Analysis) -> str:
     parts.append(("how", "How to read this", how_section(analysis)))
     about = f"People sorted cases into clusters that were explained in {len(analysis.conditions)} ways: "
     about += listed([ABOUT[condition] for condition in analysis.conditions], 9) + "."
-    return PAGE.format(
-        title=esc(analysis.title),
-        style=style(),
-        about=esc(about),
-        links="".join(f'<li><a href="#{id}">{esc(words)}</a></li>' for id, words, _ in parts),
-        sections="".join(
-            f'<section aria-labelledby="{id}"><h2 id="{id}">{esc(words)}</h2>{text}</section>' for id, words, text in parts
-        ),
-        version=esc(__version__),
-        hash=f"<code>{esc(analysis.design_hash)}</code>",
-    )
+    made = f"Made by bayescase {esc(__version__)} from the study with design <code>{esc(analysis.design_hash)}</code>."
+    return document(f"{esc(analysis.title)} – analysis", esc(about), parts, made)
 
 
 def paragraphs(sentences) -> str:
