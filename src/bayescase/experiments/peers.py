@@ -122,14 +122,31 @@ def verdict(results):
     if best != OURS:
         near = "within" if off <= se else "not within"
         words += f"; bayescase is {near} one standard error of it ({off:.3f} below, ± {se:.3f})"
-    lost = []
+    lost = {}
     for name in results[0]["sets"]:
         best, off, se = gap({method: values(results, "nmi", name, method) for method in methods_in(results)})
         if off > se:
-            lost.append(f"{name} ({best} by {off:.3f})")
+            lost[name] = f"{name} ({best} by {off:.3f})"
     n = len(results[0]["sets"])
-    rest = f"; not on {', '.join(lost)}" if lost else ""
-    return f"{words}. On {n - len(lost)} of {n} sets bayescase is best or within one standard error of the best{rest}."
+    rest = f"; not on {', '.join(lost.values())}" if lost else ""
+    words = f"{words}. On {n - len(lost)} of {n} sets bayescase is best or within one standard error of the best{rest}."
+    return words + predicted(results, lost)
+
+
+def predicted(results, lost):
+    """Of the sets with less agreement, those whose held-out cases bayescase still gives the highest probability."""
+    best = []
+    for name in lost:
+        of = {method: values(results, "held_out", name, method) for method in methods_in(results)}
+        others = [of[OURS] - of[method] for method in of if method != OURS and len(of[method])]
+        if others and all(off.mean() > error(off) for off in others):
+            best.append(name)
+    if not best:
+        return ""
+    return (
+        f" Of these sets, bayescase gives held-out cases the highest probability on {', '.join(best)}: the clusters that "
+        "predict new cases best are not those nearest to the classes there."
+    )
 
 
 def tables(results: list[dict]) -> str:
