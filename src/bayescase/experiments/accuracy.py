@@ -5,6 +5,7 @@ Starts are always told apart: `half` is the paper's, one half of the labels corr
 """
 
 import warnings
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
@@ -41,40 +42,52 @@ def half_correct(y, rng):
 def fit(x, y, init, sampler, settings, seed, *, c=C, lam=LAM, q=Q):
     """(numbers, chain) of one fit with as many clusters as classes: of the best chain, after half of its sweeps."""
     S = int(y.max()) + 1
-    model = BayesianCaseModel(
-        S,
-        alpha=ALPHA,
-        lam=lam,
-        c=c,
-        q=q,
-        sampler=sampler,
-        n_iter=settings["n_iter"],
-        burn_in=0,
-        thin=settings["thin"],
-        n_chains=1 if isinstance(init, np.ndarray) else settings["n_chains"],
-        init=init,
-        feature_types="integer",
-        keep_draws=True,
-        random_state=seed,
-    )
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Features? .* one value only")  # pixels at the edge
+    length = {"n_iter": settings["n_iter"], "burn_in": 0, "thin": settings["thin"]}
+    n_chains = 1 if isinstance(init, np.ndarray) else settings["n_chains"]
+    model = new_model(S, init, sampler, seed, c=c, lam=lam, q=q, n_chains=n_chains, **length)
+    with pixels_as_they_are():
         model.fit(x)
     draws, late = model.draws_, len(model.draws_.p[0]) // 2
     best = int(draws.log_joint[:, late:].mean(axis=1).argmax())  # no label is looked at
     z, p, omega = draws.z[best], draws.p[best], draws.omega[best]
-    n = np.stack([(z == s).sum(axis=2) for s in range(S)], axis=2)  # (draws, cases, clusters)
+    n = cell_counts(z, S)
     pi = ((n[late:] + ALPHA / S) / (x.shape[1] + ALPHA)).mean(axis=0)
     prototypes = np.array([np.bincount(p[late:, s]).argmax() for s in range(S)])
     # A case has the label of the prototype that most of it comes from: on average over the draws, and draw by draw.
     same = float((y[prototypes][pi.argmax(axis=1)] == y).mean())
-    right = np.array([(y[p[t][n[t].argmax(axis=1)]] == y).mean() for t in range(len(p))])
+    right = accuracies(n, p, y)
     at = np.unique(np.linspace(0, len(p) - 1, min(POINTS, len(p))).round().astype(int))
     sweep = 1 + settings["thin"] * np.arange(len(p))
     made = {"svm": svm(pi, y, seed)}
     if c > 0:  # without copying, any case is as good a prototype
         made |= {"unsupervised": same, "sweeps": sweep[at].tolist(), "curve": right[at].tolist()}
     return made, Chain(sweep, p, omega, pi.argmax(axis=1))
+
+
+def new_model(S, init, sampler, seed, *, c=C, lam=LAM, q=Q, n_chains=1, **length):
+    """The paper's model, every draw kept: `length` is n_iter, burn_in and thin."""
+    kept = {"keep_draws": True, "feature_types": "integer", "random_state": seed}
+    return BayesianCaseModel(
+        S, alpha=ALPHA, lam=lam, c=c, q=q, sampler=sampler, init=init, n_chains=n_chains, **length, **kept
+    )  # fmt: skip
+
+
+@contextmanager
+def pixels_as_they_are():
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Features? .* one value only")  # at the edge
+        warnings.filterwarnings("ignore", message=".* never seen in fit")  # the same cells for every chain
+        yield
+
+
+def cell_counts(z, S):
+    """(draws, cases, clusters) How many cells of a case have each label."""
+    return np.stack([(z == s).sum(axis=2) for s in range(S)], axis=2)
+
+
+def accuracies(n, p, y):
+    """(draws,) How many cases have the label of the prototype that most of them comes from, by the counts n."""
+    return np.array([(y[p[t][n[t].argmax(axis=1)]] == y).mean() for t in range(len(p))])
 
 
 def svm(pi, y, seed):

@@ -1,8 +1,6 @@
 """Figures 2a, 2b and 4a: handwritten digits, by an SVM on the memberships and by the prototypes' own labels."""
 
-import warnings
 import zipfile
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +11,22 @@ from sklearn.datasets import load_digits
 
 from ..cards import EMPTY, MARKED, PLAIN, pixels
 from ..drawing import SMALL, Sheet
-from ..estimator import BayesianCaseModel
 from . import accuracy
-from .accuracy import ALPHA, LAM, MODELS, POINTS, Q, called, half_correct, has_tomotopy, kinds, svm, values
+from .accuracy import (
+    ALPHA,
+    LAM,
+    MODELS,
+    POINTS,
+    accuracies,
+    called,
+    cell_counts,
+    half_correct,
+    has_tomotopy,
+    kinds,
+    pixels_as_they_are,
+    svm,
+    values,
+)
 from .frame import Experiment, Row, local_file, spread
 from .lda import ABSENT, fit_lda, has_lda
 
@@ -99,39 +110,13 @@ def best_chain(x, init, sampler, c, n_iter, n_chains, seed, held_out):
     """(model, held-out log probability) of the chain that predicts other images best: no label is looked at."""
 
     def chain(k):
-        model = new_model(init, sampler, c, n_iter, n_iter // 2, seed * MANY + k)
+        length = {"n_iter": n_iter, "burn_in": n_iter // 2, "thin": THIN}
+        model = accuracy.new_model(S, init, sampler, seed * MANY + k, c=c, **length)
         model.set_params(n_jobs=1 if n_chains > 1 else None).fit(x)  # threads for the chains, or within the only one
         return model, float(model.score(held_out))
 
     with pixels_as_they_are():
         return max(Parallel(prefer="threads")(delayed(chain)(k) for k in range(n_chains)), key=lambda found: found[1])
-
-
-@contextmanager
-def pixels_as_they_are():
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Features? .* one value only")  # at the edge
-        warnings.filterwarnings("ignore", message=".* never seen in fit")  # the same cells for every chain
-        yield
-
-
-def new_model(init, sampler, c, n_iter, burn_in, seed):
-    return BayesianCaseModel(
-        S,
-        alpha=ALPHA,
-        lam=LAM,
-        c=c,
-        q=Q,
-        sampler=sampler,
-        n_iter=n_iter,
-        burn_in=burn_in,
-        thin=THIN,
-        n_chains=1,
-        init=init,
-        feature_types="integer",
-        keep_draws=True,
-        random_state=seed,
-    )
 
 
 def measure(chosen, y, seed):
@@ -151,15 +136,10 @@ def first_half(chosen, x, n_iter):
 
 def curve(early, chosen, y):
     """How many cases have the label of the prototype that most of them comes from, sweep by sweep."""
-    right = np.concatenate([accuracies(model.draws_, y) for model in (early, chosen[0])])
+    halves = [model.draws_ for model in (early, chosen[0])]
+    right = np.concatenate([accuracies(cell_counts(half.z[0], S), half.p[0], y) for half in halves])
     at = np.unique(np.linspace(0, len(right) - 1, min(POINTS, len(right))).round().astype(int))
     return {"sweeps": (1 + THIN * at).tolist(), "curve": right[at].tolist()}
-
-
-def accuracies(draws, y):
-    z, p = draws.z[0], draws.p[0]
-    n = np.stack([(z == s).sum(axis=2) for s in range(S)], axis=2)  # (draws, cases, clusters)
-    return np.array([(y[p[t][n[t].argmax(axis=1)]] == y).mean() for t in range(len(p))])
 
 
 def pictures(early, chosen, x):
