@@ -147,14 +147,16 @@ def samplers(values, n_cases=2000, seconds=20.0):
         chain.cpu.recount(data.x, chain.state.z, chain.state.n_sv, chain.state.n_rows)
         chain.cpu.update_p_omega(data, chain.hyper, chain.state, chain.work, chain.stream(0), True)
         chain.run(0)
+        scratch = chain.cpu.make_mean_scratch(data, 10)
         spent, curve, trace = 0.0, [], []
         while spent < seconds:
             start = time.perf_counter()
             trace.append(chain.run(10))
             spent += time.perf_counter() - start
-            value = chain.cpu.add_values(
+            value = np.zeros((P * V, 10))
+            chain.cpu.add_values(
                 data, chain.hyper, chain.state.p, chain.state.omega, chain.state.n_sv,
-                np.arange(10), np.zeros((P * V, 10)), 1.0,
+                np.arange(10), value, 1.0, scratch, value,
             )  # fmt: skip
             out = np.zeros((len(held_out), PARTICLES))
             if len(trace) in (1, 2, 4, 8, 16) or len(trace) % 32 == 0:

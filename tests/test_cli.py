@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -109,6 +110,28 @@ def test_importing_is_light():
     assert "BayesianCaseModel" in shown.stdout
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         bayescase.nothing  # noqa: B018
+
+
+def test_no_kernel_is_compiled_twice_for_a_constant():
+    """A literal 0 has a type of its own, and the first fit would wait for a second copy of the function."""
+    code = """
+        import sys
+        from numba import types
+        from numba.core.dispatcher import Dispatcher
+        from bayescase import BayesianCaseModel
+        BayesianCaseModel(2, n_iter=4, n_chains=1, random_state=0).fit([[0, 1], [1, 0], [1, 1], [0, 0]])
+        for name in [name for name in sys.modules if name.startswith("bayescase")]:
+            for kernel in vars(sys.modules[name]).values():
+                if isinstance(kernel, Dispatcher):
+                    plain = {tuple(types.unliteral(kind) for kind in signature) for signature in kernel.signatures}
+                    print(kernel.__name__, len(kernel.signatures) - len(plain))
+    """
+    shown = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True
+    )
+    twice = dict(line.split() for line in shown.stdout.splitlines())
+    assert twice["update_z"] == "0"
+    assert [name for name, more in twice.items() if more != "0"] == []
 
 
 # --- within this process --------------------------------------------------------------------------------------------------

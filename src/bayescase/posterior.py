@@ -5,7 +5,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from .state import chunks
+
 NEW_CASE_TABLES = 8  # tables of φ kept per chain for new cases, evenly spaced over its kept draws
+FEW = 1 << 14  # numbers of an array of cases and clusters that are worked on at a time
 AGREE = 0.9  # overlap from which two chains have found the same clusters
 
 
@@ -19,6 +22,7 @@ class Accumulator:
         (N, P), S, V = data.x.shape, len(kinds), int(data.offset[-1])
         self.n = 0
         self.gaps = cpu.has_gaps(data.x)
+        self.scratch = cpu.make_mean_scratch(data, S)
         self.memberships = np.zeros((N, S), dtype=np.float32)
         self.values = np.zeros((V, S))
         self.chance = np.zeros((S, P))
@@ -32,20 +36,21 @@ class Accumulator:
         self.omega = np.zeros((rows, S, P), dtype=np.bool_)
 
     def add(self, state, hyper, chance, log_joint):
-        data = self.data
-        to = np.arange(len(state.p))
+        data, scratch, S = self.data, self.scratch, len(state.p)
+        to = np.arange(S)
         if self.n:
-            to = match(self.cpu.overlap(data.x, state.z, self.gaps, self.memberships), self.kinds)
+            overlap = np.zeros((S, S))
+            self.cpu.add_overlap(data.x, state.z, self.gaps, self.memberships, scratch, overlap)
+            to = match(overlap, self.kinds)
         weight = 1.0 / (self.n + 1)
-        self.cpu.add_memberships(data.x, state.z, self.gaps, hyper.alpha, hyper.beta, to, self.memberships, weight)
-        value = self.cpu.add_values(data, hyper, state.p, state.omega, state.n_sv, to, self.values, weight)
+        self.cpu.add_memberships(data.x, state.z, self.gaps, hyper.alpha, hyper.beta, to, self.memberships, weight, scratch)
+        turn = np.flatnonzero(self.keep_tables == max(self.n, self.keep_tables[0]))  # until its turn, the first is the latest
+        table = self.tables[turn[0]] if len(turn) else self.tables[0, :0]
+        self.cpu.add_values(data, hyper, state.p, state.omega, state.n_sv, to, self.values, weight, scratch, table)
+        self.prior[turn[:, None], to] = hyper.alpha * hyper.beta if hyper.alpha > 0.0 else hyper.beta
         self.chance[to] += weight * (chance - self.chance[to])
         self.p[self.n, to] = state.p
         self.log_joint[self.n] = log_joint
-        turn = np.flatnonzero(self.keep_tables == self.n)
-        for t in (0,) if self.n < self.keep_tables[0] else turn:  # until its turn, the first is that of the latest draw
-            self.tables[t][:, to] = value
-            self.prior[t, to] = hyper.alpha * hyper.beta if hyper.alpha > 0.0 else hyper.beta
         if len(self.z):
             np.take(to.astype(self.z.dtype), state.z, out=self.z[self.n])
             self.z[self.n][data.x < 0] = 0
@@ -111,13 +116,15 @@ def compare(chains):
     """
     best = int(np.argmax([chain.log_joint[: chain.n].mean() for chain in chains]))
     reference = chains[best].memberships
-    S = reference.shape[1]
+    N, S = reference.shape
     relabel = np.empty((len(chains), S), dtype=np.int64)
-    overlap = np.empty(len(chains))
+    overlap, shared = np.empty(len(chains)), np.empty(N)
     for c, chain in enumerate(chains):
         to = match(reference.T @ chain.memberships, chain.kinds)
         relabel[c] = np.argsort(to) if c != best else np.arange(S)
-        overlap[c] = np.minimum(reference, chain.memberships[:, relabel[c]]).sum(axis=1, dtype=float).mean()
+        for few in chunks(N, S, FEW):
+            np.minimum(reference[few], chain.memberships[few][:, relabel[c]]).sum(axis=1, dtype=float, out=shared[few])
+        overlap[c] = shared.mean()
     return relabel, overlap
 
 
@@ -132,14 +139,18 @@ def summarise(chains, prune=False):
     relabel, overlap = compare(chains)
     pooled = np.flatnonzero(overlap >= AGREE)
     memberships = np.zeros(chains[0].memberships.shape)  # a float64 per case and cluster is much: one array, no copies
+    parts = chunks(*memberships.shape, FEW)
     for c in pooled:
-        memberships += chains[c].memberships[:, relabel[c]]
+        for few in parts:
+            memberships[few] += chains[c].memberships[few][:, relabel[c]]
     memberships /= len(pooled)
     order = order_by_size(memberships.sum(axis=0), chains[0].kinds)
     S = len(order)
     if prune:
         main = np.bincount(memberships[:, order].argmax(axis=1), minlength=S) > 0
         order, S = order[np.argsort(~main, kind="stable")], int(main.sum())
+    for few in parts:
+        memberships[few] = memberships[few][:, order]
     relabel = relabel[:, order]
     used = [(chains[c], relabel[c, :S]) for c in pooled]
 
@@ -147,8 +158,8 @@ def summarise(chains, prune=False):
         total = sum(pick(chain)[..., order].astype(float) for chain, order in used)
         return total / len(used)
 
-    memberships = np.ascontiguousarray(memberships[:, order[:S]])
     if prune:
+        memberships = np.ascontiguousarray(memberships[:, :S])
         memberships /= memberships.sum(axis=1, keepdims=True)
     new = [(*chain.new_case_tables(), order) for chain, order in used]
     tables = np.empty((sum(len(part) for part, _, _ in new), len(new[0][0][0]), S), dtype=np.float32)

@@ -93,14 +93,14 @@ class Draws(NamedTuple):
 class Chain:
     """One chain: its state, its work space and what it has accumulated."""
 
-    def __init__(self, number, data, hyper, learn, plan, work):
+    def __init__(self, number, data, hyper, learn, plan, z, work):
         self.number, self.data, self.learn, self.plan = number, data, learn, plan
         self.hyper = initial(hyper, learn)
         self.kinds = kinds_of(data, self.hyper)
         S = len(hyper.beta)
         rng = np.random.default_rng([plan.seed, number, START])
         start = plan.start[number] if isinstance(plan.start, tuple) else plan.start
-        self.state = new_state(data, init(data, self.hyper, start, rng), S)
+        self.state = new_state(data, init(data, self.hyper, start, rng, out=z), S)
         self.n_cells = int(self.state.n_sv.sum())
         self.n_i = np.bincount(count_observed(data.x), minlength=data.x.shape[1] + 1)  # how many rows have n cells
         self.n_rows = max(1, int(self.n_i[1:].sum()))
@@ -160,7 +160,8 @@ class Chain:
         """Be again what `arrays` was after t sweeps."""
         hyper = {name: arrays[f"hyper/{name}"] for name in self.hyper._fields}
         self.hyper = Hyper(**{name: value if value.ndim else float(value) for name, value in hyper.items()})
-        self.state = new_state(self.data, arrays["z"], len(self.hyper.beta))
+        self.state.z[:] = arrays["z"]
+        self.state = new_state(self.data, self.state.z, len(self.hyper.beta))
         self.state.p[:], self.state.omega[:] = arrays["p"], arrays["omega"]
         self.chance[:], self.trace[:] = arrays["chance"], arrays["trace"]
         self.draws = self.keep_nothing(self.plan.round_of(t - 1))
@@ -226,7 +227,9 @@ class Stage(NamedTuple):
 def run(data, hyper, plan, learn=NOTHING, *, n_jobs=1, callback=None, verbose=0, checkpoint=None):
     """Sample; returns Draws. The numbers depend on data, hyper, plan and learn alone, not on n_jobs or on interruptions."""
     with Workers(data, hyper, plan.n_chains, n_jobs) as workers, progress(plan, verbose) as show, patience() as stopped:
-        chains = workers.each(lambda number, work: Chain(number, data, hyper, learn, plan, work), range(plan.n_chains))
+        # Made here: memory of another thread does not come back to this one, which makes the results next.
+        z = np.empty((plan.n_chains, *data.x.shape), dtype=smallest_int(len(hyper.beta)))
+        chains = workers.each(lambda number, work: Chain(number, data, hyper, learn, plan, z[number], work), range(len(z)))
         stage, saved, unsaved = Stage(), time.monotonic(), False
         print_ = fingerprint(data, hyper, learn, plan) if checkpoint is not None else ""
         if checkpoint is not None and os.path.exists(checkpoint):

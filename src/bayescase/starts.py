@@ -14,10 +14,10 @@ MORE_SEEDS = 30  # at most, and at most three times the clusters
 ROUNDS = 5  # of moving every case to the group that it fits best
 
 
-def init(data, hyper, start, rng):
+def init(data, hyper, start, rng, out=None):
     """Labels z for a start: "seeded", "cases", "cells", or one label per case with -1 for unknown. Held cases have theirs."""
     (N, P), S = data.x.shape, len(hyper.beta)
-    z = np.empty((N, P), dtype=smallest_int(S))
+    z = np.empty((N, P), dtype=smallest_int(S)) if out is None else out
     if isinstance(start, str) and start == "cells":
         for rows in chunks(N, P):
             z[rows] = rng.integers(S, size=z[rows].shape, dtype=z.dtype)
@@ -65,9 +65,9 @@ def seeded_labels(data, hyper, rng):
 def near_seeds(x, n_groups, rng):
     """Each case to the nearest of some cases chosen as in k-means++, by the share of features that differ."""
     N = len(x)
-    nearest, labels, seed = np.full(N, np.inf), np.zeros(N, dtype=np.int64), rng.integers(N)
+    far, nearest, labels, seed = np.empty(N), np.full(N, np.inf), np.zeros(N, dtype=np.int64), rng.integers(N)
     for s in range(n_groups):
-        far = mismatch(x, x[seed])
+        fill_mismatch(x, x[seed], far)
         labels[far < nearest] = s
         nearest = np.minimum(nearest, far)
         total = np.square(nearest).sum()
@@ -76,16 +76,14 @@ def near_seeds(x, n_groups, rng):
 
 
 @compiled
-def mismatch(x, case):
+def fill_mismatch(x, case, far):
     """Share of the features observed in both that differ, per row of x."""
-    far = np.empty(x.shape[0])
     for i in range(x.shape[0]):
         both, differ = 0, 0
         for j in range(x.shape[1]):
             both += (x[i, j] >= 0) & (case[j] >= 0)
             differ += (x[i, j] >= 0) & (case[j] >= 0) & (x[i, j] != case[j])
         far[i] = differ / max(both, 1)
-    return far
 
 
 def refine(data, labels, n_groups):
@@ -162,12 +160,16 @@ def fill_profiles(n, offset, table):
                 table[v + 1, s] = log((n[v, s] + 1.0) / total)
 
 
-@compiled
 def value_counts(x, labels, n_groups, n_values):
     """(ΣV, groups) How often each value occurs in each group."""
     n = np.zeros((n_values, n_groups), dtype=np.int32)
+    add_counts(x, labels, n)
+    return n
+
+
+@compiled
+def add_counts(x, labels, n):
     for i in range(x.shape[0]):
         for j in range(x.shape[1]):
             if x[i, j] >= 0:
                 n[x[i, j], labels[i]] += 1
-    return n

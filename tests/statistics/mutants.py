@@ -64,7 +64,7 @@ MUTANTS = {
         ),
     ],
     "stale evidence": [
-        (CPU, "    n_sj = np.add.reduceat(state.n_sv, starts)\n", STALE, 1),
+        (CPU, "    n_sj = np.add.reduceat(state.n_sv, starts, dtype=state.n_sv.dtype)\n", STALE, 1),
         (
             CPU,
             "data, work.rises, state.n_sv, n_sj, hyper.q, state.omega, blocked",

@@ -2,6 +2,7 @@
 
 import itertools
 from math import exp, log
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,12 +26,15 @@ PHI, ROW, PROTOTYPE, SUBSPACE = range(4)  # purposes: one stream of random numbe
 # --- counts and running means -----------------------------------------------------------------------------------------
 
 
-@compiled
 def recount(x, z, n_sv, n_rows):
     """The counts of z, from nothing."""
+    fill_counts(x, z, n_sv, n_rows, np.zeros(n_sv.shape[1]))
+
+
+@compiled
+def fill_counts(x, z, n_sv, n_rows, n):
     n_sv[:] = 0
     n_rows[:] = 0
-    n = np.zeros(n_sv.shape[1])
     for i in range(x.shape[0]):
         n[:] = 0
         for j in range(x.shape[1]):
@@ -42,11 +46,23 @@ def recount(x, z, n_sv, n_rows):
                 n_rows[s, int(n[s])] += 1
 
 
+class MeanScratch(NamedTuple):
+    """What the running means of a chain need for a row or a feature."""
+
+    n: np.ndarray  # (S,) n_is of the row at hand, 0 between rows
+    used: np.ndarray  # (S,) labels in use
+    value: np.ndarray  # (V, S) E[φ] of a feature
+
+
+def make_mean_scratch(data, S):
+    return MeanScratch(np.zeros(S), np.zeros(S, dtype=np.int64), np.zeros((int(np.diff(data.offset).max()), S)))
+
+
 @compiled
-def overlap(x, z, gaps, mean):
-    """(S, S) Σ_i mean[i, r] n_is / n_i: how much label s of this draw lies on reference label r."""
+def add_overlap(x, z, gaps, mean, scratch, total):
+    """total[r, s] += Σ_i mean[i, r] n_is / n_i: how much label s of this draw lies on reference label r."""
     S, P = mean.shape[1], x.shape[1]
-    total, n, used = np.zeros((S, S)), np.zeros(S), np.zeros(S, dtype=np.int64)
+    n, used = scratch.n, scratch.used
     for i in range(x.shape[0]):
         k = row_labels(x, z, i, P, gaps, n, used)
         observed = 0.0
@@ -57,14 +73,13 @@ def overlap(x, z, gaps, mean):
             for r in range(S):
                 total[r, s] += mean[i, r] * n[s] / observed
             n[s] = 0
-    return total
 
 
 @compiled
-def add_memberships(x, z, gaps, alpha, beta, to, mean, weight):
+def add_memberships(x, z, gaps, alpha, beta, to, mean, weight, scratch):
     """mean[i] += weight (E[π_i | z] − mean[i]), with E[π_is | z] = (α β_s + n_is) / (α + n_i); label s counts as to[s]."""
     S, P = mean.shape[1], x.shape[1]
-    n, used = np.zeros(S), np.zeros(S, dtype=np.int64)
+    n, used = scratch.n, scratch.used
     for i in range(x.shape[0]):
         k = row_labels(x, z, i, P, gaps, n, used)
         observed = 0.0
@@ -92,22 +107,26 @@ def copied(data, p, omega):
 
 
 @compiled
-def add_values(data, hyper, p, omega, n_sv, to, mean, weight):
-    """mean[v] += weight (E[φ(v) | z, p, ω] − mean[v]), with E[φ_sj(v)] = (g_sj(v) + n_sv) / (Σ_v g_sj(v) + n_sj)."""
+def add_values(data, hyper, p, omega, n_sv, to, mean, weight, scratch, table):
+    """mean[v] += weight (E[φ(v) | z, p, ω] − mean[v]), with E[φ_sj(v)] = (g_sj(v) + n_sv) / (Σ_v g_sj(v) + n_sj).
+
+    The draw's own E[φ] is left in `table`, unless that has no rows.
+    """
     S, P = omega.shape
-    value = np.empty(n_sv.shape)
-    for s in range(S):
-        for j in range(P):
-            v0, v1 = data.offset[j], data.offset[j + 1]
-            fill_g(data, hyper, j, p[s], omega[s, j], value, 0, s)
+    value = scratch.value
+    for j in range(P):
+        v0, v1 = data.offset[j], data.offset[j + 1]
+        for s in range(S):
+            fill_g(data, hyper, j, p[s], omega[s, j], value, v0, s)
             total = 0.0
             for v in range(v0, v1):
-                value[v, s] += n_sv[v, s]
-                total += value[v, s]
+                value[v - v0, s] += n_sv[v, s]
+                total += value[v - v0, s]
             for v in range(v0, v1):
-                value[v, s] /= total
-                mean[v, to[s]] += weight * (value[v, s] - mean[v, to[s]])
-    return value
+                value[v - v0, s] /= total
+                mean[v, to[s]] += weight * (value[v - v0, s] - mean[v, to[s]])
+                if len(table) > 0:
+                    table[v, to[s]] = value[v - v0, s]
 
 
 # --- z, cell by cell, φ integrated out: the paper's sampler -----------------------------------------------------------
@@ -148,7 +167,7 @@ def update_z_collapsed(data, z, n_sv, n_sj, p, omega, hyper, heat, key, scratch)
     g_sv = np.empty(n_sv.shape)
     for s in range(S):
         for j in range(P):
-            fill_g(data, hyper, j, p[s], omega[s, j], g_sv, 0, s)
+            fill_g(data, hyper, j, p[s], omega[s, j], g_sv, np.int64(0), s)
     g_sum = np.zeros((P, S))
     for j in range(P):
         for v in range(data.offset[j], data.offset[j + 1]):
@@ -203,7 +222,7 @@ def reseat(data, state, hyper, rows, u, m):
     g_sv, g_sum, n_sj = np.empty(state.n_sv.shape), np.zeros((P, S)), np.zeros((P, S))
     for j in range(P):
         for s in range(S):
-            fill_g(data, hyper, j, state.p[s], state.omega[s, j], g_sv, 0, s)
+            fill_g(data, hyper, j, state.p[s], state.omega[s, j], g_sv, np.int64(0), s)
         for v in range(data.offset[j], data.offset[j + 1]):
             g_sum[j] += g_sv[v]
             n_sj[j] += state.n_sv[v]
@@ -274,19 +293,19 @@ def update_p_omega(data, hyper, state, work, key, blocked):
     """p then ω. blocked: p with ω summed out; else p given ω, as the paper has it. Returns the log joint."""
     work.use(hyper)
     starts = data.offset[:-1]
-    n_sj = np.add.reduceat(state.n_sv, starts)
+    n_sj = np.add.reduceat(state.n_sv, starts, dtype=state.n_sv.dtype)
     work.each(
         work.features,
         lambda scratch, lo, hi: update_evidence(
             data, work.rises, state.n_sv, n_sj, hyper.q, state.omega, blocked, work.tables, scratch, lo, hi
         ),
     )
-    p_key = np.uint64(derive(key, np.uint64(PROTOTYPE)))
+    p_key = np.uint64(derive(key, PROTOTYPE))
     work.each(work.candidates, lambda scratch, lo, hi: score_p(data, work.catalogue_gaps, work.tables, p_key, scratch, lo, hi))
     used = work.scratch[: len(work.candidates)]
     winner = np.argmax([scratch.best for scratch in used], axis=0)
     state.p[:] = [used[b].arg[s] for s, b in enumerate(winner)]
-    omega_key = np.uint64(derive(key, np.uint64(SUBSPACE)))
+    omega_key = np.uint64(derive(key, SUBSPACE))
     evidence = update_omega(data, hyper.q, work.tables.evidence, state.p, omega_key, state.omega, work.chance)
     columns = np.arange(len(state.p)) % data.log_weight.shape[1]
     rows = (state.n_rows * work.rises.rows.T).sum() - work.rises.rows_const
@@ -299,7 +318,7 @@ def sweep_rows(data, hyper, state, work, key, heat=1.0, cells=True):
     info: cells moved, rows relabelled, Σ_i purity in units of 2⁻³², clusters that are the main one of some row.
     """
     work.use(hyper)
-    phi_key, row_key = (np.uint64(derive(key, np.uint64(purpose))) for purpose in (PHI, ROW))
+    phi_key, row_key = (np.uint64(derive(key, purpose)) for purpose in (PHI, ROW))
     work.each(
         work.features,
         lambda scratch, lo, hi: update_phi(
@@ -328,7 +347,7 @@ def sweep_collapsed(data, hyper, state, work, key, heat=1.0, cells=True):
     """The paper's sampler: z cell by cell with φ integrated out, then p | ω and ω | p. Returns (log joint, info)."""
     scratch = work.scratch[0]
     n_sj = np.add.reduceat(state.n_sv, data.offset[:-1])
-    row_key = np.uint64(derive(key, np.uint64(ROW)))
+    row_key = np.uint64(derive(key, ROW))
     update_z_collapsed(data, state.z, state.n_sv, n_sj, state.p, state.omega, hyper, heat, row_key, scratch)
     state.n_rows[:] = scratch.n_rows
     info = np.append(scratch.info, (scratch.main > 0).sum())

@@ -13,6 +13,7 @@ _GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _M1, _M2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _S30, _S27, _S31, _S11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
 _ONE = np.uint64(1)
+_FIRST = np.int64(0)  # not 0, which is a type of its own to compile for
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -33,7 +34,7 @@ def uniform(key, i):
 @njit(nogil=True, cache=True, error_model="numpy")
 def normal(key):
     """Standard normal: ratio of uniforms with Leva's (1992) bounds, so that a logarithm is rarely needed."""
-    i = 0
+    i = _FIRST
     while True:
         u = 1.0 - uniform(key, i)
         v = 1.7156 * (uniform(key, i + 1) - 0.5)
@@ -49,14 +50,14 @@ def normal(key):
 def log_gamma(shape, key):
     """log of a Gamma(shape, 1) draw (Marsaglia and Tsang 2000); the log does not underflow at small shapes."""
     if shape == 1.0:  # a value without a count at λ = 1: most entries of large tables
-        return log(-log(1.0 - uniform(key, 0)))
+        return log(-log(1.0 - uniform(key, _FIRST)))
     boost = 0.0
     if shape < 1.0:  # Gamma(a) = Gamma(a + 1) U^(1/a)
-        boost = log(1.0 - uniform(key, 0)) / shape
+        boost = log(1.0 - uniform(key, _FIRST)) / shape
         shape += 1.0
     d = shape - 1.0 / 3.0
     c = 1.0 / sqrt(9.0 * d)
-    i = 1
+    i = _FIRST + 1
     while True:
         x = normal(derive(key, i))
         u = uniform(key, i + 1)
@@ -89,5 +90,5 @@ def stream(seed, *path):
     """Key of the sub-stream at seed → path, for use outside compiled code."""
     key = np.uint64(seed)
     for i in path:
-        key = np.uint64(derive(key, np.uint64(i)))
+        key = np.uint64(derive(key, int(i)))
     return key

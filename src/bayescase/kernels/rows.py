@@ -5,6 +5,9 @@ into blocks of rows cannot change a result.
 
 Row functions take arrays and an index: a view would touch a reference count that all threads share. Loops that should be
 vectorised run from 0: of another start LLVM does not know that it is not negative, a Python index from the end.
+
+Functions are compiled once for each combination of types, and a constant has one of its own: where a function also gets other
+integers, constants are written np.int64(0).
 """
 
 from math import exp, log
@@ -159,10 +162,10 @@ def group_sums(x, z, i, P, table, lanes, used, k, n, sums, at, groups, rows):
 
 
 @compiled
-def relabel_row(x, z, i, P, rows_rise, key, sums, at, lanes, n, used, k, w, to):
+def relabel_row(x, z, i, P, rows_rise, key, groups, lanes, n, used, k, w, to):
     """Each group of cells that share a label draws a new one among its own and those the row does not use, ∝ Π φ.
 
-    sums[at + t · lanes + s] = Σ log φ_s over the cells of group t. Groups go by first appearance: an order that the move
+    groups[t · lanes + s] = Σ log φ_s over the cells of group t. Groups go by first appearance: an order that the move
     itself cannot change, as an exact scan needs. Returns the number of groups moved.
     """
     S = len(n)
@@ -172,7 +175,7 @@ def relabel_row(x, z, i, P, rows_rise, key, sums, at, lanes, n, used, k, w, to):
         size = int(n[a])
         n[a] = 0
         for s in range(S):
-            w[s] = sums[at + t * lanes + s] + rows_rise[size, s] if n[s] == 0 else -np.inf
+            w[s] = groups[t * lanes + s] + rows_rise[size, s] if n[s] == 0 else -np.inf
         top, b = -np.inf, a
         for s in range(S):
             if w[s] > top:
@@ -301,7 +304,7 @@ def move_cells_two(x, z, i, j0, P, phi, smooth, a, u, cut, rare, cells, n, used,
                     z[i, j] = b
                     n[s0], n[s1], n[b] = m0, m - m0, 1.0
                     used[2] = b
-                    k = 3
+                    k = np.int64(3)
                     if n[s0] == 0:
                         k = drop(used, k, s0)
                     if n[s1] == 0:
@@ -313,7 +316,7 @@ def move_cells_two(x, z, i, j0, P, phi, smooth, a, u, cut, rare, cells, n, used,
         moved += own0 != new0
         z[i, j] = s0 if new0 else s1
     n[s0], n[s1] = n0, m + 1 - n0
-    k = 2
+    k = np.int64(2)
     if n[s0] == 0:
         k = drop(used, k, s0)
     if n[s1] == 0:
@@ -343,7 +346,7 @@ def move_cells(x, z, i, P, phi, smooth, often, a, key, u, cut, rare, cells, n, u
 @compiled
 def move_cells_from(j, x, z, i, P, phi, smooth, a, u, cut, rare, cells, n, used, k, where, old):
     """The cells of a row from j on."""
-    moved = 0
+    moved = np.int64(0)
     while j < P:
         if k == 1:
             j = first_leaver(x, i, j, P, phi, used[0], smooth, n[used[0]] - 1.0, a[used[0]], u)
@@ -422,11 +425,8 @@ def update_z(x, z, held, gaps, tables, a, rows_rise, by_cell, key, scratch, lo, 
             if k < S:
                 for j in range(P):
                     old[j] = z[i, j]
-            if k == 1:
-                grouped = relabel_row(x, z, i, P, rows_rise, row_key, sums, (i - i0) * lanes, lanes, n, used, k, w, to)
-            elif k < S:
                 group_sums(x, z, i, P, log_phi, lanes, used, k, n, sums, (i - i0) * lanes, groups, rows)
-                grouped = relabel_row(x, z, i, P, rows_rise, row_key, groups, 0, lanes, n, used, k, w, to)
+                grouped = relabel_row(x, z, i, P, rows_rise, row_key, groups, lanes, n, used, k, w, to)
             if grouped:
                 for j in range(P):
                     if x[i, j] >= 0:

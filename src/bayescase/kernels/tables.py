@@ -43,7 +43,10 @@ class Rises(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """What the row kernels read: φ for cell moves, log φ for relabel moves, evidence for prototypes."""
+    """What the row kernels read: φ for cell moves, log φ for relabel moves, evidence for prototypes.
+
+    log_phi and copies are one memory: the sums of a sweep need the first until z is drawn, and the second only then.
+    """
 
     phi: np.ndarray  # (S, ΣV + 1) float32
     log_phi: np.ndarray  # ((ΣV + 1) · lanes,) float32, less its maximum over s
@@ -86,14 +89,14 @@ def lanes_for(S):
 
 def make_tables(data, S):
     V, P = int(data.offset[-1]), len(data.offset) - 1
-    flat = (V + 1) * lanes_for(S)
+    by_lanes = alone((V + 1) * lanes_for(S), dtype=np.float32)
     return Tables(
         phi=np.ones((S, V + 1), dtype=np.float32),
-        log_phi=alone(flat, dtype=np.float32),
+        log_phi=by_lanes,
         smooth=np.zeros(V + 1, dtype=np.float32),
         often=np.zeros((S, P), dtype=np.float32),
         evidence=np.zeros((V, S)),
-        copies=alone(flat, dtype=np.float32),
+        copies=by_lanes,
         copies_max=np.zeros((P, S)),
         part=np.zeros(P),
     )
@@ -158,13 +161,17 @@ def row_rises(hyper, n_i, P):
     return np.ascontiguousarray(rise_table(hyper.alpha * hyper.beta, P + 1).T), float(total[n_i].sum())
 
 
-@compiled
 def rise_table(const, width):
     table = np.empty((len(const), width))
-    for k in range(len(const)):
-        for n in range(width):
-            table[k, n] = log_rise(const[k], n)
+    fill_rises(const, table)
     return table
+
+
+@compiled
+def fill_rises(const, table):
+    for k in range(len(const)):
+        for n in range(table.shape[1]):
+            table[k, n] = log_rise(const[k], n)
 
 
 @compiled
