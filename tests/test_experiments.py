@@ -18,6 +18,7 @@ pytest.importorskip("matplotlib", reason="pip install 'bayescase[plots]'")
 from bayescase.experiments import (
     EXPERIMENTS,
     accuracy,
+    agreement,
     digits,
     frame,
     newsgroups,
@@ -25,6 +26,7 @@ from bayescase.experiments import (
     peers,
     reproduce,
     sensitivity,
+    smiley,
     write_page,
 )
 
@@ -39,6 +41,7 @@ TINY = {
         "n_iter": 12,
         "chains": {"half": 1, "seeded": 2, "random": 1},
     },
+    "agreement": {"usps": True, "size": 6, "n_iter": 20, "thin": 5},
     "newsgroups": {"fetch": False, "sizes": [8, 10], "words": 20, "drawn": 4, "n_iter": 6, "thin": 2, "n_chains": 2}
     | {"topics": 5, "lda_iter": 5},
     "sensitivity": {"usps": True, "size": 5, "q": [0.1, 0.8], "lam": [1.0, 9.0], "c": [0.0, 50.0], "n_iter": 6, "thin": 2},
@@ -332,6 +335,28 @@ def test_the_range_of_good_values():
     words = sensitivity.beyond(found, "q", 4.0, 3.0, 5.0)
     assert words == "Beyond: 0.50 at q = 2 and 0.60 at q = 6. Better than at the paper's value: 0.75 at q = 5."
     assert sensitivity.beyond({1.0: 0.7}, "q", 1.0, 1.0, 1.0) == "It does not break where tried."
+
+
+def test_chains_in_the_same_clusters_share_their_memberships_whatever_the_labels():
+    a = np.random.default_rng(0).dirichlet([0.1] * 3, size=40)
+    assert agreement.shared(a, a[:, [2, 0, 1]]) == pytest.approx(1.0)
+    assert agreement.shared(a, np.roll(a, 1, axis=0)) < 0.9
+
+
+def test_a_difference_between_the_starts_is_told_with_its_error():
+    def made(pairs):
+        return [{"fits": [{"start": "half", "svm": a}, {"start": "seeded", "svm": b}]} for a, b in pairs]
+
+    told = agreement.beside(made([(0.8, 0.7), (0.9, 0.8)]), "svm", 2)
+    assert told == "0.10 above the start without labels, ± 0.00 (standard error)."
+    same = agreement.beside(made([(0.8, 0.7), (0.6, 0.8)]), "svm", 2)
+    assert same == "0.05 below the start without labels, ± 0.15 (standard error): no difference seen."
+
+
+def test_subspaces_that_are_not_the_planted_ones_are_counted():
+    pairs = [(["a", "b"], ["a", "b"]), (["a", "b"], ["a", "b", "c"]), (["a", "b"], ["a"])]
+    results = [{"clusters": [{"planted": planted, "subspace": subspace} for planted, subspace in pairs]}]
+    assert smiley.wider(results) == "; of the 2 subspaces that differ, 1 have the planted features and one or more others"
 
 
 def test_the_papers_values_are_among_those_tried():

@@ -25,7 +25,7 @@ from .study.commands import study
 
 STOPPED = 130
 PLOTS = ("prototypes", "subspaces", "values", "memberships", "agreement", "case", "ribbon", "history")
-REPRODUCED = ("smiley", "digits", "newsgroups", "sensitivity", "recipes", "peers", "all")
+REPRODUCED = ("smiley", "digits", "agreement", "newsgroups", "sensitivity", "recipes", "peers", "all")
 KINDS = ("category", "ordered", "integer", "number", "count")
 
 # Advice of the package in the words of the command line.

@@ -139,6 +139,7 @@ def panels():
 def svm_figure(results, per, **where):
     """Accuracy of the SVM by the number of cases `per` class."""
     figure, axes = panels()
+    widest = max(values(results[:1], "size", **where))
     for start, ax in axes.items():
         for _, sampler, model in kinds(results, start=start, **where):
             kind = {"start": start, "sampler": sampler, "model": model, **where}
@@ -147,7 +148,10 @@ def svm_figure(results, per, **where):
             means, sds = [np.mean(v) for v in found], [np.std(v, ddof=1) if len(v) > 1 else 0.0 for v in found]
             look = {"color": COLOURS[model], "ls": STYLES[sampler], "marker": MARKERS[sampler]}
             look |= {"mfc": "none" if sampler == "collapsed" else COLOURS[model], "label": f"{SHORT[model]}, {sampler}"}
-            ax.errorbar(sizes, means, sds, capsize=2, ms=4, lw=1.4, **look)
+            if len(sizes) < 3:
+                look["ls"] = "none"  # two points are no trend
+            aside = widest * 0.02 * (1 + (model != "bcm")) * (sampler == "collapsed")  # so that no marker hides another
+            ax.errorbar(np.array(sizes) + aside, means, sds, capsize=2, ms=4, lw=1.4, **look)
         ax.set(xlabel=f"cases per {per}", xticks=sorted(set(values(results[:1], "size", **where))))
         ax.legend(fontsize=7, frameon=False, loc="lower right")
     axes["half"].set_ylabel("accuracy, SVM on π")

@@ -241,9 +241,11 @@ def about_labels(results, kind):
     svm, right, own, absent = (np.mean(values(results, what, **kind)) for what in ("svm", "unsupervised", "own", "absent"))
     if svm - right <= APART:
         return ""
+    blind = 1 / len(GROUPS)
+    chance = f", and no better than chance ({blind:.2f})" if right <= blind + APART else ""
     return (
-        f"{svm - right:.2f} below the SVM: {own:.0%} of the prototypes are of the group that most of their cluster is from; "
-        f"{absent:.0%} of what they are chosen by are words that they lack."
+        f"{svm - right:.2f} below the SVM{chance}: {own:.0%} of the prototypes belong to the main group of their cluster; "
+        f"{absent:.0%} of the words in their subspaces are words that the prototype does not have."
     )
 
 
@@ -253,6 +255,9 @@ def beside_lda(results, documents, size):
     bcm, lda = (np.array(values(results, "svm", model=model, **kind)) for model in MODELS)
     mean = float((bcm - lda).mean())
     remark = "Here LDA is better." if mean < -APART else "BCM is better." if mean > APART else "No difference worth the name."
+    topics = values(results, "svm", documents=documents, size=size, model="lda")
+    if topics and np.mean(topics) - bcm.mean() > APART:
+        remark += f" But LDA on word counts, from its own random start, is {np.mean(topics) - bcm.mean():.2f} better than BCM."
     what = f"{DOCUMENTS[documents]}: accuracy of BCM less that of {SHORT['lda at c = 0']}, {size} per group, the paper's start"
     return Row(what, "comparable or better", spread(bcm - lda), remark)
 

@@ -9,7 +9,20 @@ from .frame import Experiment, as_kept, read_results, seeds_in_words
 HEAD = """# The paper's experiments anew, and other methods
 
 Made by `bayescase reproduce` and `bayescase bench quality` from the results in `{folder}/`; a second run with the same seeds
-gives the same numbers, but for seconds. ± is the standard deviation over seeds, unless it says otherwise.
+gives the same numbers, but for seconds. ± is the standard deviation over seeds, unless it says otherwise; differences are taken
+before rounding.
+
+- **S**: the number of clusters. **π**: the memberships of a case, its share in each cluster. **c**: how much a prototype
+  counts; at c = 0 it counts for nothing, and the model is LDA with one multinomial per feature.
+- **α**: how mixed cases are, the sum over all clusters, so that each has α / S, unless it says “in every entry”.
+- **rows**, **collapsed**: the samplers. `collapsed` is the paper's, cell by cell; `rows` is the default here. A **sweep** is
+  one pass over the data, the paper's iteration.
+- **start**: where a chain begins. The paper's knows one half of the labels. *Seeded* groups the cases around some that lie
+  far apart; *random* draws labels. Neither of these knows a label.
+- **unsupervised accuracy**: how many cases have the label of the prototype of their cluster. **SVM on π**: a linear
+  classifier on the memberships, tested on cases that it was not trained on. From the paper's start both have seen labels: a
+  chain that never moved would still be right for about one half of the cases.
+- **figure only**: plotted in the paper, without a number. **NMI**: agreement of two groupings, 1 if they are the same.
 """
 
 
@@ -33,14 +46,14 @@ def write_page(experiments: Iterable[Experiment], out: Path) -> Path:
 
 
 def section(experiment, head, numbers):
-    pace = "" if head["settings"] == as_kept(experiment.full) else " A quick run, shorter than the full one."
+    pace = "" if head["settings"] == as_kept(experiment.full) else " A quick run: smaller and shorter than said above."
     lines = [
         f"## {experiment.title}\n",
         f"{experiment.paper}\n",
         f"Here: {head['source']}, {seeds_in_words(len(numbers))}.{pace}\n",
     ]
     if experiment.rows:
-        lines += ["| | the paper | here | |", "|---|---|---|---|"]
+        lines += ["| what | the paper | here | remark |", "|---|---|---|---|"]
         lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in experiment.rows(numbers)]
     if experiment.tables:
         lines.append(experiment.tables(numbers))
