@@ -85,7 +85,8 @@ def set_cards(clusters, wide=9.5, side=2.8):
     sheet.resize(wide, 0.5 + sum(high) + 2 * gap * len(cards) + 0.1)
     sheet.box(0.15, 0.28, sheet.width_of("boxed", SMALL), SMALL)
     sheet.write(0.15, 0.28, "boxed", size=SMALL)
-    sheet.write(0.65, 0.28, "matters to the cluster; the rest of the prototype is as it happens to be", size=SMALL)
+    also = ", and so does what follows “but no”" if any(lacks for *_, lacks, _ in cards) else ""
+    sheet.write(0.65, 0.28, f"matters to the cluster{also}; the rest of the prototype is as it happens to be", size=SMALL)
     y = 0.5
     for (cluster, name, has, lacks, rest), tall in zip(cards, high, strict=True):
         sheet.rule(0.1, y, wide - 0.2)

@@ -126,6 +126,7 @@ def figures(results: list[dict]) -> dict:
         sheet.rule(0.2, 0.6 + high * s, left + 6.5)
         for k, face in enumerate(cluster["faces"]):
             draw_face(sheet.ax, 0.55 + 0.75 * k, y, 0.27, face)
+        sheet.write(0.25, y + 0.62, f"drawn with: {', '.join(cluster['planted'])}", size=SMALL, color=GREY)
         # Topics have no order: the one of the same planted cluster stands beside it.
         top: list = next((topic["top"] for topic in topics if topic["planted"] == cluster["planted"]), [])
         for k, (name, value, probability) in enumerate(top):
