@@ -76,7 +76,7 @@ def sweep_row(x, z, i, P, fold, a, key, sums, at):
     k = row_labels(x, z, i, P, True, c.n, c.used)
     if k < len(a):
         group_sums(x, z, i, P, t.log_phi, lanes, c.used, k, c.n, sums, at, c.groups, c.rows)
-        relabel_row(x, z, i, P, fold.rows_rise, key, c.groups, lanes, c.n, c.used, k, c.weight, c.to)
+        relabel_row(x, z, i, P, fold.rows_rise, key, c.groups, np.int64(0), lanes, c.n, c.used, k, c.weight, c.to)
     if fold.hyper.alpha > 0.0:
         _, k = move_cells(
             x, z, i, P, t.phi, t.smooth, t.often, a, key, c.u, c.cut, c.rare, c.cells, c.n, c.used, k, c.rows, c.old

@@ -162,10 +162,10 @@ def group_sums(x, z, i, P, table, lanes, used, k, n, sums, at, groups, rows):
 
 
 @compiled
-def relabel_row(x, z, i, P, rows_rise, key, groups, lanes, n, used, k, w, to):
+def relabel_row(x, z, i, P, rows_rise, key, sums, at, lanes, n, used, k, w, to):
     """Each group of cells that share a label draws a new one among its own and those the row does not use, ∝ Π φ.
 
-    groups[t · lanes + s] = Σ log φ_s over the cells of group t. Groups go by first appearance: an order that the move
+    sums[at + t · lanes + s] = Σ log φ_s over the cells of group t. Groups go by first appearance: an order that the move
     itself cannot change, as an exact scan needs. Returns the number of groups moved.
     """
     S = len(n)
@@ -175,7 +175,7 @@ def relabel_row(x, z, i, P, rows_rise, key, groups, lanes, n, used, k, w, to):
         size = int(n[a])
         n[a] = 0
         for s in range(S):
-            w[s] = groups[t * lanes + s] + rows_rise[size, s] if n[s] == 0 else -np.inf
+            w[s] = sums[at + t * lanes + s] + rows_rise[size, s] if n[s] == 0 else -np.inf
         top, b = -np.inf, a
         for s in range(S):
             if w[s] > top:
@@ -425,8 +425,12 @@ def update_z(x, z, held, gaps, tables, a, rows_rise, by_cell, key, scratch, lo, 
             if k < S:
                 for j in range(P):
                     old[j] = z[i, j]
-                group_sums(x, z, i, P, log_phi, lanes, used, k, n, sums, (i - i0) * lanes, groups, rows)
-                grouped = relabel_row(x, z, i, P, rows_rise, row_key, groups, lanes, n, used, k, w, to)
+            at = (i - i0) * lanes
+            if k == 1:
+                grouped = relabel_row(x, z, i, P, rows_rise, row_key, sums, at, lanes, n, used, k, w, to)
+            elif k < S:
+                group_sums(x, z, i, P, log_phi, lanes, used, k, n, sums, at, groups, rows)
+                grouped = relabel_row(x, z, i, P, rows_rise, row_key, groups, np.int64(0), lanes, n, used, k, w, to)
             if grouped:
                 for j in range(P):
                     if x[i, j] >= 0:
