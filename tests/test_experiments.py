@@ -348,9 +348,9 @@ def test_a_difference_between_the_starts_is_told_with_its_error():
         return [{"fits": [{"start": "half", "svm": a}, {"start": "seeded", "svm": b}]} for a, b in pairs]
 
     told = agreement.beside(made([(0.8, 0.7), (0.9, 0.8)]), "svm", 2)
-    assert told == "0.10 above the start without labels, ± 0.00 (standard error)."
+    assert told == "0.100 above the start without labels, ± 0.000 (standard error)."
     same = agreement.beside(made([(0.8, 0.7), (0.6, 0.8)]), "svm", 2)
-    assert same == "0.05 below the start without labels, ± 0.15 (standard error): no difference seen."
+    assert same == "0.050 below the start without labels, ± 0.150 (standard error): no difference seen."
 
 
 def test_subspaces_that_are_not_the_planted_ones_are_counted():

@@ -73,17 +73,19 @@ def rows(results: list[dict]) -> list[Row]:
         words = f"R-hat of the {name.replace('_', ' ')} over the two chains, median"
         remark = f"Above {LARGEST_R_HAT} for {apart} of {len(found)} seeds: there the chains have not met." if apart else ""
         lines.append(Row(words, "not done", f"{np.median(found):.2f}", remark))
-    return lines
+    ends = sorted(np.mean(values(results, "unsupervised", start=start)) for start in LABELS)
+    words = "so, unsupervised accuracy that the posterior supports, as far as the chains tell"
+    return [*lines, Row(words, "figure only", f"{ends[0]:.2f} to {ends[1]:.2f}")]
 
 
 def beside(results, what, places):
     """Is it still another than without labels? Pairs of the same seed."""
     off = np.subtract(values(results, what, start="half"), values(results, what, start="seeded"))
-    by = f"{abs(off.mean()):.{places}f} {'above' if off.mean() > 0 else 'below'} the start without labels"
+    by = f"{abs(off.mean()):.{places + 1}f} {'above' if off.mean() > 0 else 'below'} the start without labels"
     if len(off) < 2:
         return f"{by}, one seed."
     se = off.std(ddof=1) / np.sqrt(len(off))
-    return f"{by}, ± {se:.{places}f} (standard error){': no difference seen' if abs(off.mean()) <= 2 * se else ''}."
+    return f"{by}, ± {se:.{places + 1}f} (standard error){': no difference seen' if abs(off.mean()) <= 2 * se else ''}."
 
 
 COLOURS = {"half": "#17375e", "seeded": "#c04a00"}
