@@ -1,7 +1,5 @@
 """The starts of a chain: labels z."""
 
-from math import log
-
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.special import gammaln
@@ -11,6 +9,7 @@ from .kernels.tables import ROWS, compiled, lanes_for
 from .state import chunks, smallest_int
 
 MORE_SEEDS = 30  # at most, and at most three times the clusters
+FEW = 1 << 14  # cells at a time: what is small need not be compiled, if its temporaries are small too
 ROUNDS = 5  # of moving every case to the group that it fits best
 
 
@@ -65,9 +64,9 @@ def seeded_labels(data, hyper, rng):
 def near_seeds(x, n_groups, rng):
     """Each case to the nearest of some cases chosen as in k-means++, by the share of features that differ."""
     N = len(x)
-    far, nearest, labels, seed = np.empty(N), np.full(N, np.inf), np.zeros(N, dtype=np.int64), rng.integers(N)
+    nearest, labels, seed = np.full(N, np.inf), np.zeros(N, dtype=np.int64), rng.integers(N)
     for s in range(n_groups):
-        fill_mismatch(x, x[seed], far)
+        far = mismatch(x, x[seed])
         labels[far < nearest] = s
         nearest = np.minimum(nearest, far)
         total = np.square(nearest).sum()
@@ -75,15 +74,13 @@ def near_seeds(x, n_groups, rng):
     return labels
 
 
-@compiled
-def fill_mismatch(x, case, far):
+def mismatch(x, case):
     """Share of the features observed in both that differ, per row of x."""
-    for i in range(x.shape[0]):
-        both, differ = 0, 0
-        for j in range(x.shape[1]):
-            both += (x[i, j] >= 0) & (case[j] >= 0)
-            differ += (x[i, j] >= 0) & (case[j] >= 0) & (x[i, j] != case[j])
-        far[i] = differ / max(both, 1)
+    far = np.empty(len(x))
+    for rows in chunks(*x.shape, FEW):
+        both = (x[rows] >= 0) & (case >= 0)
+        far[rows] = (both & (x[rows] != case)).sum(axis=1) / np.maximum(both.sum(axis=1), 1)
+    return far
 
 
 def refine(data, labels, n_groups):
@@ -148,16 +145,11 @@ def merge(data, hyper, labels):
     return np.cumsum(alive)[to[labels]] - 1
 
 
-@compiled
 def fill_profiles(n, offset, table):
     """table[v + 1, s] = log of the frequency of value v in group s, with one pseudo-count."""
-    for j in range(len(offset) - 1):
-        for s in range(n.shape[1]):
-            total = 0.0
-            for v in range(offset[j], offset[j + 1]):
-                total += n[v, s] + 1.0
-            for v in range(offset[j], offset[j + 1]):
-                table[v + 1, s] = log((n[v, s] + 1.0) / total)
+    for s in range(n.shape[1]):
+        total = np.add.reduceat(n[:, s] + 1, offset[:-1])
+        table[1:, s] = np.log((n[:, s] + 1) / np.repeat(total, np.diff(offset)))
 
 
 def value_counts(x, labels, n_groups, n_values):

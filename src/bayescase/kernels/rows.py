@@ -16,7 +16,7 @@ import numpy as np
 
 from .intrinsics import WIDTH, add, add_to, borrow, load, prefetch, take, zeros
 from .rng import categorical, derive, uniform
-from .tables import ROWS, compiled, leave_mass, row_weight
+from .tables import ROWS, compiled, inner, leave_mass, row_weight
 
 TILE = 32  # features whose tables stay in the first-level cache while the sums of ROWS rows are made
 GUMBEL_MAX = 36.8  # −log(−log u) for the largest u below 1 that `uniform` returns
@@ -131,7 +131,7 @@ def row_labels(x, z, i, P, gaps, n, used):
     return k
 
 
-@compiled
+@inner
 def group_sums(x, z, i, P, table, lanes, used, k, n, sums, at, groups, rows):
     """groups[t] = Σ_j table[x_ij] over the cells whose label is used[t].
 
@@ -161,7 +161,7 @@ def group_sums(x, z, i, P, table, lanes, used, k, n, sums, at, groups, rows):
             groups[largest * lanes + s] -= groups[t * lanes + s]
 
 
-@compiled
+@inner
 def relabel_row(x, z, i, P, rows_rise, key, sums, at, lanes, n, used, k, w, to):
     """Each group of cells that share a label draws a new one among its own and those the row does not use, ∝ Π φ.
 
@@ -198,7 +198,7 @@ def relabel_row(x, z, i, P, rows_rise, key, sums, at, lanes, n, used, k, w, to):
     return moved
 
 
-@compiled
+@inner
 def first_leaver(x, i, j0, P, phi, s, smooth, n, a, u):
     """First of the cells j0 .. P - 1 that leaves s, the only label of the row, or P. n is the count of s without the cell."""
     for j in range(j0, P):
@@ -209,7 +209,7 @@ def first_leaver(x, i, j0, P, phi, s, smooth, n, a, u):
     return P
 
 
-@compiled
+@inner
 def first_leaver_complete(x, i, P, phi, often, s, smooth, a, u):
     """The same for a whole row without gaps. Most cells are ruled out by a bound, without a look at their value."""
     for tile in range(-(-P // TILE)):
@@ -225,7 +225,7 @@ def first_leaver_complete(x, i, P, phi, often, s, smooth, a, u):
     return P
 
 
-@compiled
+@inner
 def fresh_label(r, own, phi, v, a):
     """The label that owns r < Σ_s a_s φ_s, the cell's own label last."""
     for s in range(len(a)):
@@ -236,7 +236,7 @@ def fresh_label(r, own, phi, v, a):
     return own
 
 
-@compiled
+@inner
 def move_cell(x, z, i, j, phi, smooth, a, u, n, used, k):
     """One cell: z_ij ∝ (a_s + n_is) φ_s(x_ij). Returns (moved, labels in use)."""
     v = np.intp(x[i, j]) + 1
@@ -268,7 +268,7 @@ def move_cell(x, z, i, j, phi, smooth, a, u, n, used, k):
     return int(b != own), k
 
 
-@compiled
+@inner
 def move_cells_two(x, z, i, j0, P, phi, smooth, a, u, cut, rare, cells, n, used, moved, where, old):
     """The cells from j0 on of a row with two labels, 0 and 1, until one takes another label.
 
@@ -343,7 +343,7 @@ def move_cells(x, z, i, P, phi, smooth, often, a, key, u, cut, rare, cells, n, u
     return move_cells_from(start, x, z, i, P, phi, smooth, a, u, cut, rare, cells, n, used, k, where, old)
 
 
-@compiled
+@inner
 def move_cells_from(j, x, z, i, P, phi, smooth, a, u, cut, rare, cells, n, used, k, where, old):
     """The cells of a row from j on."""
     moved = np.int64(0)
@@ -363,7 +363,7 @@ def move_cells_from(j, x, z, i, P, phi, smooth, a, u, cut, rare, cells, n, used,
     return moved, k
 
 
-@compiled
+@inner
 def drop(used, k, a):
     """Remove label a from the k labels in use."""
     for t in range(k):
@@ -373,7 +373,7 @@ def drop(used, k, a):
     return k
 
 
-@compiled
+@inner
 def note_row(n, used, k, n_rows, main, info):
     """Add the row's counts to the statistics and set n back to 0."""
     observed, most, b = 0, 0, 0

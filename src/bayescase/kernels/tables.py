@@ -20,6 +20,9 @@ SMALLEST = 1e-37  # of φ: still a normal float32
 ROUND_UP = 1.00001  # more than float32 loses
 
 compiled = njit(nogil=True, cache=True, error_model="numpy")  # no test for division by zero: it keeps loops from vectorising
+inner = njit(
+    nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True
+)  # of kernels only: less to compile
 
 g = compiled(model.g)
 z_weight = compiled(model.z_weight)
@@ -174,7 +177,7 @@ def fill_rises(const, table):
             table[k, n] = log_rise(const[k], n)
 
 
-@compiled
+@inner
 def rise(rises, k, n):
     if n < rises.table.shape[1]:
         return rises.table[k, n]
@@ -234,7 +237,7 @@ def update_omega(data, q, evidence, p, key, omega, chance):
     return total
 
 
-@compiled
+@inner
 def fill_g(data, hyper, j, m, omega_sj, out, base, s):
     """out[v - base, s] = g_sj(v) for the values of feature j, with candidate m as prototype. A missing value is not copied."""
     for v in range(data.offset[j], data.offset[j + 1]):
@@ -272,13 +275,13 @@ def update_phi(data, hyper, p, omega, n_sv, heat, key, tables, scratch, lo, hi):
             fill_row(tables, hyper, log_phi, phi, v, v0 + v + 1, j, v == 0, lanes)
 
 
-@compiled
+@inner
 def leave_mass(a, phi, smooth):
     """Weight of all labels but the row's only one: Σ_t a_t φ_t without its own a φ."""
     return max(smooth - row_weight(a, 0.0, phi), 0.0)
 
 
-@compiled
+@inner
 def fill_row(tables, hyper, log_phi, phi, v, row, j, first, lanes):
     """Write log_phi[v, :] and phi[v, :], of a value of feature j, its first or a later one, to row `row` of the tables."""
     S = log_phi.shape[1]
