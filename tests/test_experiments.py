@@ -224,9 +224,9 @@ def test_the_first_half_of_a_chain_is_the_same_chain():
     x = digits.load(TINY["digits"], None)[0][:40]
     late = digits.best_chain(x, "seeded", "rows", 50.0, 40, 1, 3, x)
     length = {"n_iter": 40, "burn_in": 0, "thin": digits.THIN}
-    early, whole = digits.first_half(late, x, 40), accuracy.new_model(10, "seeded", "rows", 3 * digits.MANY, **length)
     with accuracy.pixels_as_they_are():
-        whole.fit(x)
+        early = digits.first_half(late, x, 40)
+        whole = accuracy.new_model(10, "seeded", "rows", 3 * digits.MANY, **length).fit(x)
     both = np.concatenate([early.draws_.log_joint[0], late[0].draws_.log_joint[0]])
     assert np.array_equal(both, whole.draws_.log_joint[0])
 

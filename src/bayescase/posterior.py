@@ -5,10 +5,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from .state import chunks
+from .state import FEW, chunks
 
 NEW_CASE_TABLES = 8  # tables of φ kept per chain for new cases, evenly spaced over its kept draws
-FEW = 1 << 14  # numbers of an array of cases and clusters that are worked on at a time
 AGREE = 0.9  # overlap from which two chains have found the same clusters
 
 
@@ -116,16 +115,22 @@ def compare(chains):
     """
     best = int(np.argmax([chain.log_joint[: chain.n].mean() for chain in chains]))
     reference = chains[best].memberships
-    N, S = reference.shape
+    S = reference.shape[1]
     relabel = np.empty((len(chains), S), dtype=np.int64)
-    overlap, shared = np.empty(len(chains)), np.empty(N)
+    overlap = np.empty(len(chains))
     for c, chain in enumerate(chains):
         to = match(reference.T @ chain.memberships, chain.kinds)
         relabel[c] = np.argsort(to) if c != best else np.arange(S)
-        for few in chunks(N, S, FEW):
-            np.minimum(reference[few], chain.memberships[few][:, relabel[c]]).sum(axis=1, dtype=float, out=shared[few])
-        overlap[c] = shared.mean()
+        overlap[c] = in_common(reference, chain.memberships, relabel[c])
     return relabel, overlap
+
+
+def in_common(a, b, relabel):
+    """The membership that two chains share, mean over cases; label relabel[s] of b is label s of a."""
+    shared = np.empty(len(a))
+    for few in chunks(*a.shape, FEW):
+        np.minimum(a[few], b[few][:, relabel]).sum(axis=1, dtype=float, out=shared[few])
+    return shared.mean()
 
 
 def summarise(chains, prune=False):

@@ -6,10 +6,9 @@ from scipy.special import gammaln
 
 from .kernels.rows import row_sums
 from .kernels.tables import ROWS, compiled, lanes_for
-from .state import chunks, smallest_int
+from .state import FEW, chunks, smallest_int
 
 MORE_SEEDS = 30  # at most, and at most three times the clusters
-FEW = 1 << 14  # cells at a time: what is small need not be compiled, if its temporaries are small too
 ROUNDS = 5  # of moving every case to the group that it fits best
 
 

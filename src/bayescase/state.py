@@ -99,6 +99,9 @@ def count_observed(x):
     return np.concatenate([(x[rows] >= 0).sum(axis=1) for rows in chunks(*x.shape)])
 
 
+FEW = 1 << 14  # cells of a chunk where temporaries must be smaller still
+
+
 def chunks(n, width, cells=1 << 17):
     """Slices of n rows that hold about a hundred thousand cells each, so that temporaries stay small."""
     step = max(1, cells // max(width, 1))

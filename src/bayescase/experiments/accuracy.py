@@ -136,6 +136,13 @@ def panels():
     return figure, dict(zip(STARTS, axes, strict=True))
 
 
+def band(ax, at, curves, *, color, **look):
+    """A line at the mean over seeds, and a band of one standard deviation; curves are (seeds, points)."""
+    mean, sd = curves.mean(axis=0), curves.std(axis=0, ddof=1) if len(curves) > 1 else 0.0
+    ax.plot(at, mean, color=color, lw=1.4, **look)
+    ax.fill_between(at, mean - sd, mean + sd, color=color, alpha=0.15, lw=0)
+
+
 def svm_figure(results, per, **where):
     """Accuracy of the SVM by the number of cases `per` class."""
     figure, axes = panels()
@@ -167,9 +174,7 @@ def curve_figure(results, per, **where):
             size = max(values(results[:1], "size", **kind))
             sweeps = values(results, "sweeps", size=size, **kind)[0]
             curves = np.array(values(results, "curve", size=size, **kind))
-            mean, sd = curves.mean(axis=0), curves.std(axis=0, ddof=1) if len(curves) > 1 else 0.0
-            ax.plot(sweeps, mean, color=COLOURS[model], ls=STYLES[sampler], lw=1.4, label=f"{sampler}, {size} per {per}")
-            ax.fill_between(sweeps, mean - sd, mean + sd, color=COLOURS[model], alpha=0.15, lw=0)
+            band(ax, sweeps, curves, color=COLOURS[model], ls=STYLES[sampler], label=f"{sampler}, {size} per {per}")
         ax.set_xlabel("sweep")
         ax.legend(fontsize=7, frameon=False, loc="lower right")
     axes["half"].set_ylabel("unsupervised accuracy")

@@ -7,10 +7,10 @@ from joblib import Parallel, delayed
 
 from ..diagnostics import LARGEST_R_HAT, r_hat
 from ..drawing import NORMAL, new_figure, tidy
-from ..posterior import match
+from ..posterior import in_common, match
 from . import accuracy, digits
-from .accuracy import POINTS, STARTS, pixels_as_they_are, values
-from .frame import Experiment, Row, spread
+from .accuracy import POINTS, STARTS, band, pixels_as_they_are, values
+from .frame import Experiment, Row, error, spread
 
 LABELS = {"half": "with labels", "seeded": "without labels"}
 MEETING = ("log_joint", "purity")  # of no label: to be the same from both starts
@@ -44,9 +44,8 @@ def run(seed: int, settings: dict, data: Path | None) -> dict:
 
 
 def shared(a, b):
-    """The membership that two chains have in common, mean over cases, clusters matched."""
-    to = match(a.T @ b, np.zeros(a.shape[1]))
-    return float(np.minimum(a, b[:, np.argsort(to)]).sum(axis=1).mean())
+    """The membership that two chains have in common, clusters matched."""
+    return float(in_common(a, b, np.argsort(match(a.T @ b, np.zeros(a.shape[1])))))
 
 
 # --- the page -----------------------------------------------------------------------------------------------------------
@@ -84,7 +83,7 @@ def beside(results, what, places):
     by = f"{abs(off.mean()):.{places + 1}f} {'above' if off.mean() > 0 else 'below'} the start without labels"
     if len(off) < 2:
         return f"{by}, one seed."
-    se = off.std(ddof=1) / np.sqrt(len(off))
+    se = error(off)
     return f"{by}, ± {se:.{places + 1}f} (standard error){': no difference seen' if abs(off.mean()) <= 2 * se else ''}."
 
 
@@ -101,9 +100,7 @@ def figures(results: list[dict]) -> dict:
         at, sweeps = values(results, "at", start=start)[0], values(results, "sweeps", start=start)[0]
         level = np.array(values(results, "log_joint", start=start)) - np.array(end)[:, None]
         for ax, places, curves in ((joint, at, level), (right, sweeps, np.array(values(results, "curve", start=start)))):
-            mean, sd = curves.mean(axis=0), curves.std(axis=0, ddof=1) if len(curves) > 1 else 0.0
-            ax.plot(places, mean, color=COLOURS[start], ls=LOOKS[start], lw=1.4, label=f"start {words}")
-            ax.fill_between(places, mean - sd, mean + sd, color=COLOURS[start], alpha=0.15, lw=0)
+            band(ax, places, curves, color=COLOURS[start], ls=LOOKS[start], label=f"start {words}")
     for ax, title in ((joint, "log joint, less that of the second half without labels"), (right, "unsupervised accuracy")):
         tidy(ax)
         ax.set_title(title, loc="left", fontsize=NORMAL)

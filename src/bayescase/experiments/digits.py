@@ -95,7 +95,8 @@ def run(seed: int, settings: dict, data: Path | None) -> dict:
             chosen = best_chain(x, init, sampler, MODELS[model], settings["n_iter"], chains, seed, held_out)
             made = {"size": size, "start": start, "sampler": sampler, "model": model} | measure(chosen, y, seed)
             if size == largest and model == "bcm":
-                early = first_half(chosen, x, settings["n_iter"])
+                with pixels_as_they_are():
+                    early = first_half(chosen, x, settings["n_iter"])
                 made |= curve(early, chosen, y)
                 if (start, sampler) == ("half", "rows"):
                     history = pictures(early, chosen, x)
@@ -130,9 +131,7 @@ def measure(chosen, y, seed):
 
 def first_half(chosen, x, n_iter):
     """The sweeps before those that were kept: the same chain, since its draws depend on the seed and the sweep alone."""
-    model = clone(chosen[0]).set_params(n_iter=n_iter // 2, burn_in=0)
-    with pixels_as_they_are():
-        return model.fit(x)
+    return clone(chosen[0]).set_params(n_iter=n_iter // 2, burn_in=0).fit(x)
 
 
 def curve(early, chosen, y):

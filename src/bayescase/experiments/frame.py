@@ -147,5 +147,10 @@ def spread(values, digits=2) -> str:
     return f"{values.mean():.{digits}f} ± {values.std(ddof=1):.{digits}f}"
 
 
+def error(values) -> float:
+    """Standard error of the mean over seeds."""
+    return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
+
+
 def seeds_in_words(n: int) -> str:
     return f"{n} seed{'s' * (n != 1)}"

@@ -9,7 +9,7 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from ..drawing import NORMAL, SMALL, new_figure, tidy
 from . import digits
-from .frame import Experiment, spread
+from .frame import Experiment, error, spread
 from .methods import METHODS, SWEEPS, fit, is_here
 from .sets import FILES, load, reachable
 
@@ -102,11 +102,6 @@ def means(results, what="nmi", names=None):
     return {method: np.mean([values(results, what, name, method) for name in names], axis=0) for method in methods_in(results)}
 
 
-def error(values):
-    """Standard error of the mean over seeds."""
-    return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
-
-
 def gap(of):
     """(best method, how much better it is than ours, standard error of that): pairs of the same seed. of: method → (seeds,)"""
     best = max_of(of)
@@ -143,9 +138,9 @@ def without(results):
 
 
 def by_rand(results):
-    mean = {method: v.mean() for method, v in means(results, "ari").items()}
-    best = max(mean, key=lambda method: mean[method])
-    than = f", {mean[best]:.3f} against {mean[OURS]:.3f} of bayescase" if best != OURS else ""
+    mean = means(results, "ari")
+    best = max_of(mean)
+    than = f", {mean[best].mean():.3f} against {mean[OURS].mean():.3f} of bayescase" if best != OURS else ""
     return f"By the adjusted Rand index {best} is first{than}."
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..drawing import NORMAL, new_figure, tidy
 from . import accuracy, digits
-from .accuracy import LAM, C, Q, values
+from .accuracy import LAM, C, Q, band, values
 from .frame import Experiment, Row, spread
 
 PAPER = {"q": Q, "lam": LAM, "c": C}
@@ -95,10 +95,8 @@ def figures(results: list[dict]) -> dict:
         for what, words in MEASURES.items():
             found = {value: values(results, what, parameter=name, value=value) for value in means(results, name, what)}
             at = np.array([tried.index(value) for value in found])
-            mean = np.array([np.mean(v) for v in found.values()])
-            sd = np.array([np.std(v, ddof=1) if len(v) > 1 else 0.0 for v in found.values()])
-            ax.plot(at, mean, color=COLOURS[what], ls=LOOKS[what], marker="o", ms=3, lw=1.4, label=words)
-            ax.fill_between(at, mean - sd, mean + sd, color=COLOURS[what], alpha=0.15, lw=0)
+            curves = np.array(list(found.values())).T
+            band(ax, at, curves, color=COLOURS[what], ls=LOOKS[what], marker="o", ms=3, label=words)
         ax.axvline(tried.index(PAPER[name]), color="#595959", lw=0.8, ls=":", label="the paper's value")
         ax.set(xticks=range(len(tried)), ylim=(0, 1))
         ax.set_xticklabels([f"{value:g}" for value in tried])
