@@ -49,9 +49,9 @@ class Ours:
     """One chain of bayescase; `run(n)` does n complete iterations."""
 
     def __init__(self, data, S, threads, sampler="rows", seed=0):
-        from bayescase.kernels import cpu
+        from bayescase.kernels.cpu import sweep as cpu
         from bayescase.kernels.rng import stream
-        from bayescase.starts import init
+        from bayescase.sampling.starts import init
         from bayescase.state import make_hyper, new_state
 
         self.cpu, self.stream, self.data, self.seed = cpu, stream, data, seed
@@ -136,7 +136,7 @@ def samplers(values, n_cases=2000, seconds=20.0):
     """rows against collapsed on a subset: time to the same held-out log probability, and effective samples per second."""
     from scipy.special import logsumexp
 
-    from bayescase.kernels.newcases import PARTICLES, log_probability, make_fold
+    from bayescase.kernels.cpu.newcases import PARTICLES, log_probability, make_fold
 
     order = np.random.default_rng(1).permutation(len(values))
     data, held_out = data_of(values[order[:n_cases]]), data_of(values[order[n_cases : n_cases + 200]]).x
@@ -220,7 +220,7 @@ print((status("VmHWM") - before) / X.size - 2)  # 2 bytes a cell is the encoded 
 SPARSE = """
 import resource, warnings
 import scipy.sparse
-import bayescase.kernels.newcases
+import bayescase.kernels.cpu.newcases
 from bayescase import BayesianCaseModel
 peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 before = peak()

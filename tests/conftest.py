@@ -92,7 +92,7 @@ def same():
 def postgres():
     """new() → the address of an empty PostgreSQL database. A server of our own, on loopback, as an ordinary user."""
     pytest.importorskip("psycopg", reason="pip install 'bayescase[postgres]'")
-    from study_databases import postgresql
+    from .study.databases import postgresql
 
     with postgresql() as new:
         yield new
@@ -102,7 +102,8 @@ def postgres():
 def frozen():
     """frozen(design) → a folder with it, in memory where that is possible: most tests write far more than they compute."""
     from bayescase.study.design import freeze, write_design
-    from study_databases import MEMORY
+
+    from .study.databases import MEMORY
 
     with tempfile.TemporaryDirectory(prefix="bayescase-study-", dir=MEMORY) as root:
 

@@ -16,7 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from .estimator import BayesianCaseModel
-from .tables import is_missing, read
+from .reading.tables import is_missing, read
 
 SHOWN = 0.05  # a printed explanation leaves out clusters with less membership than this
 MOST_FEATURES = 6  # that a printed line names

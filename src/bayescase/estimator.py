@@ -18,7 +18,20 @@ from sklearn.utils import ClassifierTags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from . import __version__, storage
-from .checks import (
+from .explaining.explanation import (
+    AgreementExplanation,
+    CaseExplanation,
+    ModelExplanation,
+    PairExplanation,
+    explain,
+    explain_agreement,
+    explain_case,
+    explain_pair,
+)
+from .reading.encoding import Encoding, FeatureTable, describe, kinds_in_words
+from .reading.similarity import similarity_table
+from .reading.tables import is_missing, read
+from .sampling.checks import (
     check_cluster,
     check_columns,
     check_fitted,
@@ -33,24 +46,11 @@ from .checks import (
     is_learned,
     warn_empty_rows,
 )
-from .diagnostics import Diagnostics, Round, diagnose, to_arviz
-from .encoding import Encoding, FeatureTable, describe, kinds_in_words
-from .explanation import (
-    AgreementExplanation,
-    CaseExplanation,
-    ModelExplanation,
-    PairExplanation,
-    explain,
-    explain_agreement,
-    explain_case,
-    explain_pair,
-)
-from .hyper import LEARNED, Learn, gamma_of
-from .posterior import AGREE, Candidate, summarise, top_candidates
-from .sampling import Plan, Report, doubling, one_round, run, seed_of
-from .similarity import similarity_table
+from .sampling.diagnostics import Diagnostics, Round, diagnose, to_arviz
+from .sampling.hyper import LEARNED, Learn, gamma_of
+from .sampling.posterior import AGREE, Candidate, summarise, top_candidates
+from .sampling.run import Plan, Report, doubling, one_round, run, seed_of
 from .state import Data, Hyper, chunks, make_data, make_hyper
-from .tables import is_missing, read
 
 SINGLE_LABEL = 100  # sweeps at the start of a seeded chain that move whole cases only
 TOP_CANDIDATES = 10
@@ -478,7 +478,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Memberships of cases, as `transform` gives them, but always a plain array."""
-        from .kernels.newcases import fold_in
+        from .kernels.cpu.newcases import fold_in
 
         x = self._encode(X)
         mean = np.zeros((len(x), self._n_features_out))
@@ -496,7 +496,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         -------
         ndarray of shape (n_samples,)
         """
-        from .kernels.newcases import PARTICLES, log_probability
+        from .kernels.cpu.newcases import PARTICLES, log_probability
 
         x = self._encode(X)
         value = np.zeros((len(self._posterior["tables"]), len(x), PARTICLES))
@@ -583,7 +583,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         -------
         CaseExplanation
         """
-        from .kernels.newcases import fold_in
+        from .kernels.cpu.newcases import fold_in
 
         check_is_fitted(self)
         names = self._names(names)
@@ -653,12 +653,12 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         title : str, default=None
             Heading of the page.
         """
-        from .report import write_report
+        from .explaining.render.report import write_report
 
         write_report(self, path, names=names, image_shape=image_shape, title=title)
 
     def _html_cards(self, more):
-        from .markup import notebook
+        from .explaining.render.html import notebook
 
         return notebook(self.explain(), more) if hasattr(self, "_posterior") else more
 
@@ -687,8 +687,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
 
     def _fold(self, x, purpose, kernel):
         """kernel(rows, d, fold, seed) for every kept table d of φ and every block of rows, a block per thread."""
-        from .kernels.cpu import split
-        from .kernels.newcases import make_fold
+        from .kernels.cpu.newcases import make_fold
+        from .kernels.cpu.sweep import split
         from .kernels.rng import stream
 
         seed = stream(self._seed, purpose)

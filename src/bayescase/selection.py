@@ -14,9 +14,9 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold
 from sklearn.utils import check_random_state
 
-from .checks import is_int
 from .estimator import BayesianCaseModel
-from .tables import read
+from .reading.tables import read
+from .sampling.checks import is_int
 
 # The default model runs shorter than a fit for its own sake, with as many chains, since a better start helps more than a longer
 # run: on 12 simulated tables (120 cases, 10 features, 3 or 5 planted clusters) 100 sweeps of 4 chains recommend the planted

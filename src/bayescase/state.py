@@ -73,7 +73,7 @@ def smallest_int(n):
 
 def new_state(data, z, S):
     """A state around the labels z: counts filled, prototypes and subspaces not yet drawn."""
-    from .kernels.cpu import recount
+    from .kernels.cpu.sweep import recount
 
     P = z.shape[1]
     state = State(

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import bayescase
 
-RNG, CPU, ROWS, TABLES, MODEL = "kernels/rng.py", "kernels/cpu.py", "kernels/rows.py", "kernels/tables.py", "model.py"
-HYPER = "hyper.py"
+RNG, MODEL, HYPER = "kernels/rng.py", "model.py", "sampling/hyper.py"
+CPU, ROWS, TABLES = (f"kernels/cpu/{name}.py" for name in ("sweep", "rows", "tables"))
 
 EARLY_PHI = """    update_p_omega(data, hyper, state, work, key, blocked=True)
     a = hyper.alpha * hyper.beta
@@ -193,10 +193,10 @@ def broken_module(name, file, old, new):
 def share_tuples(tables):
     """numba takes tuples of equal names for one type, then finds they are not."""
     for shared in ("Rises", "Tables", "Scratch"):
-        setattr(tables, shared, getattr(kernels(part="tables"), shared))
+        setattr(tables, shared, getattr(kernels(part="cpu.tables"), shared))
 
 
-def kernels(name=None, part="cpu"):
+def kernels(name=None, part="cpu.sweep"):
     """The module `kernels.<part>` of the package, or of a mutant of it."""
     if name is None:
         return importlib.import_module(f"bayescase.kernels.{part}")
@@ -213,8 +213,8 @@ def kernels(name=None, part="cpu"):
             path.write_text(text.replace(old, new), encoding="utf-8")
         sys.path.insert(0, str(folder))
         try:
-            tables = importlib.import_module(f"{package}.kernels.tables")
-            importlib.import_module(f"{package}.kernels.cpu")
+            tables = importlib.import_module(f"{package}.kernels.cpu.tables")
+            importlib.import_module(f"{package}.kernels.cpu.sweep")
         finally:
             sys.path.remove(str(folder))
         share_tuples(tables)

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from numba import njit
 
-from bayescase.kernels import cpu
+from bayescase.kernels.cpu import sweep as cpu
+from bayescase.kernels.cpu.rows import move_cells, row_labels, row_sums
+from bayescase.kernels.cpu.tables import ROWS, lanes_for
 from bayescase.kernels.rng import derive, stream
-from bayescase.kernels.rows import move_cells, row_labels, row_sums
-from bayescase.kernels.tables import ROWS, lanes_for
-from bayescase.starts import init
+from bayescase.sampling.starts import init
 from bayescase.state import make_data, make_hyper, new_state
 
 from .judge import REJECT_BELOW, pearson

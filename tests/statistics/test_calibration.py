@@ -6,7 +6,7 @@ from scipy.stats import norm
 
 from bayescase import model
 from bayescase.kernels.rng import stream
-from bayescase.starts import init
+from bayescase.sampling.starts import init
 from bayescase.state import make_data, make_hyper, new_state
 
 from .judge import REJECT_BELOW, pearson, smallest

@@ -41,7 +41,7 @@ def normalised(log_weights):
 
 def check_z(mutant):
     """4.2: one cell, φ and π integrated out."""
-    tables = kernels(mutant, "tables")
+    tables = kernels(mutant, "cpu.tables")
     for rng, data, hyper in problems():
         z, p, omega = state_of(rng, data, hyper)
         g_sv = model.g_table(data, hyper, p, omega)
@@ -69,7 +69,7 @@ def evidence_of(mutant, data, hyper, z, omega, blocked):
     state.omega[:] = omega
     work = kernels(mutant).Work(data, hyper, z.dtype)
     n_sj = np.add.reduceat(state.n_sv, data.offset[:-1])
-    kernels(mutant, "tables").update_evidence(
+    kernels(mutant, "cpu.tables").update_evidence(
         data, work.rises, state.n_sv, n_sj, hyper.q, state.omega, blocked, work.tables, work.scratch[0], 0, data.x.shape[1]
     )
     return work
@@ -77,7 +77,7 @@ def evidence_of(mutant, data, hyper, z, omega, blocked):
 
 def check_omega(mutant):
     """4.3: ω_sj given p, through the evidence table."""
-    tables = kernels(mutant, "tables")
+    tables = kernels(mutant, "cpu.tables")
     for rng, data, hyper in problems():
         z, p, omega = state_of(rng, data, hyper)
         evidence = evidence_of(mutant, data, hyper, z, omega, True).tables.evidence
@@ -96,7 +96,7 @@ def check_omega(mutant):
 
 def check_p(mutant, blocked):
     """4.3: p_s given ω, or with ω_s summed out as far as it is not held; the kernel's float32 table must agree, too."""
-    tables = kernels(mutant, "tables")
+    tables = kernels(mutant, "cpu.tables")
     for rng, data, hyper in problems():
         P, S, M = data.x.shape[1], len(hyper.beta), len(data.candidates)
         z, p, omega = state_of(rng, data, hyper)
@@ -129,7 +129,7 @@ def check_p(mutant, blocked):
 
 def check_rows(mutant):
     """4.4: given φ, one cell; and a whole group moved to a label that the row does not use."""
-    tables = kernels(mutant, "tables")
+    tables = kernels(mutant, "cpu.tables")
     for rng, data, hyper in problems():
         S = len(hyper.beta)
         a = hyper.alpha * hyper.beta
@@ -181,7 +181,7 @@ def check_case(mutant):
 
 def check_row_at_zero(mutant):
     """4.5, α = 0, given φ: the relabel move's weight of a whole row."""
-    tables = kernels(mutant, "tables")
+    tables = kernels(mutant, "cpu.tables")
     for _, data, hyper in problems(alpha=0.0):
         P, S = data.x.shape[1], len(hyper.beta)
         rise, constant = tables.row_rises(hyper, np.full(4, P), P)

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from bayescase import hyper as hyper_
 from bayescase import model
-from bayescase.kernels import cpu
+from bayescase.kernels.cpu import sweep as cpu
 from bayescase.kernels.rng import stream
-from bayescase.starts import init
+from bayescase.sampling import hyper as hyper_
+from bayescase.sampling.starts import init
 from bayescase.state import check, make_data, make_hyper, new_state
 
 from .mutants import break_function

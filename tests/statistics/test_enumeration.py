@@ -6,10 +6,10 @@ The plain problem judges the mutants of the samplers; the variants are all that 
 import numpy as np
 import pytest
 
-from bayescase import hyper as hyper_
 from bayescase import model
 from bayescase.kernels.rng import stream
-from bayescase.starts import init
+from bayescase.sampling import hyper as hyper_
+from bayescase.sampling.starts import init
 from bayescase.state import count_observed, new_state
 
 from .judge import REJECT_BELOW, pearson, smallest

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from bayescase import hyper as hyper_
 from bayescase import model
-from bayescase.kernels import cpu
+from bayescase.kernels.cpu import sweep as cpu
 from bayescase.kernels.rng import stream
+from bayescase.sampling import hyper as hyper_
 from bayescase.state import Data, Hyper, count_observed, make_data, make_hyper, new_state
 
 from .judge import REJECT_BELOW, same_mean, smallest

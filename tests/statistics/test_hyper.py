@@ -5,9 +5,9 @@ import pytest
 from scipy import stats
 from scipy.special import gammaln, logsumexp
 
-from bayescase import hyper as hyper_
 from bayescase import model
-from bayescase.kernels import cpu
+from bayescase.kernels.cpu import sweep as cpu
+from bayescase.sampling import hyper as hyper_
 from bayescase.state import count_observed, new_state
 
 from .judge import REJECT_BELOW, pearson, same_mean, smallest

@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from bayescase import BayesianCaseModel, model
-from bayescase.kernels import cpu
+from bayescase.kernels.cpu import sweep as cpu
 from bayescase.kernels.rng import stream
 from bayescase.state import make_data, make_hyper, new_state
 

@@ -12,8 +12,8 @@ import numpy as np
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.svm import SVC
 
-from ..drawing import NORMAL, new_figure, tidy
 from ..estimator import BayesianCaseModel
+from ..explaining.render.drawing import NORMAL, new_figure, tidy
 
 ALPHA, LAM, C, Q = 0.01, 1.0, 50.0, 0.8
 FOLDS = 5

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 from joblib import Parallel, delayed
 
-from ..diagnostics import LARGEST_R_HAT, r_hat
-from ..drawing import NORMAL, new_figure, tidy
-from ..posterior import in_common, match
+from ..explaining.render.drawing import NORMAL, new_figure, tidy
+from ..sampling.diagnostics import LARGEST_R_HAT, r_hat
+from ..sampling.posterior import in_common, match
 from . import accuracy, digits
 from .accuracy import POINTS, STARTS, band, pixels_as_they_are, values
 from .frame import Experiment, Row, error, spread

@@ -9,8 +9,8 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 
-from ..cards import EMPTY, MARKED, PLAIN, pixels
-from ..drawing import SMALL, Sheet
+from ..explaining.render.cards import EMPTY, MARKED, PLAIN, pixels
+from ..explaining.render.drawing import SMALL, Sheet
 from . import accuracy
 from .accuracy import (
     ALPHA,

@@ -13,7 +13,7 @@ from joblib import parallel_config
 from sklearn.exceptions import ConvergenceWarning
 
 from .. import __version__
-from ..drawing import Figure  # before hours of sampling, not after them
+from ..explaining.render.drawing import Figure  # before hours of sampling, not after them
 from ..storage import replacing
 
 

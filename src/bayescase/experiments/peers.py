@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
-from ..drawing import NORMAL, SMALL, new_figure, tidy
+from ..explaining.render.drawing import NORMAL, SMALL, new_figure, tidy
 from . import digits
 from .frame import Experiment, error, spread
 from .methods import METHODS, SWEEPS, fit, is_here

@@ -9,8 +9,8 @@ from sklearn.metrics import normalized_mutual_info_score
 
 from ..datasets import Dataset, load_recipes
 from ..estimator import BayesianCaseModel
-from ..explanation import ModelExplanation
-from ..plots import plot_prototypes
+from ..explaining.explanation import ModelExplanation
+from ..explaining.render.figures import plot_prototypes
 from .frame import Experiment, Row, local_file, spread
 
 FILE = "bcm_recipes_56x147.csv"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..drawing import NORMAL, new_figure, tidy
+from ..explaining.render.drawing import NORMAL, new_figure, tidy
 from . import accuracy, digits
 from .accuracy import LAM, C, Q, band, values
 from .frame import Experiment, Row, spread

@@ -8,8 +8,8 @@ from matplotlib.patches import Arc, Circle, Ellipse, Polygon
 from sklearn.metrics import normalized_mutual_info_score
 
 from ..datasets import FACE, FACE_SUBSPACES, load_smileys
-from ..drawing import GREY, LARGE, SMALL, Rectangle, Sheet
 from ..estimator import BayesianCaseModel
+from ..explaining.render.drawing import GREY, LARGE, SMALL, Rectangle, Sheet
 from .frame import Experiment, Row, spread
 from .lda import ABSENT, fit_lda, has_lda
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import optimize, stats
 
-from ..explanation import counted
+from ..explaining.explanation import counted
 from . import mixed
 from .design import Design, Likert
 

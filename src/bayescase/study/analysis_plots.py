@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from ..drawing import FAINT, GREY, INK, LACK, NORMAL, SMALL, label_y, new_figure, tidy
-from ..explanation import cut
+from ..explaining.explanation import cut
+from ..explaining.render.drawing import FAINT, GREY, INK, LACK, NORMAL, SMALL, label_y, new_figure, tidy
 from .analysis import LABELS
 
 COLOURS, MARKS = (INK, LACK, GREY), ("o", "D", "s")

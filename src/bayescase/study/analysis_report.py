@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from .. import __version__
-from ..explanation import counted, cut, listed
-from ..markup import document, esc, table
-from ..records import plain
+from ..explaining.explanation import counted, cut, listed
+from ..explaining.records import plain
+from ..explaining.render.html import document, esc, table
 from ..storage import replacing
 from .analysis import LABELS, Analysis, Pair, Result, Test, Within
 
@@ -292,7 +292,7 @@ def for_terminal(analysis: Analysis):
     from rich.console import Group
     from rich.text import Text
 
-    from ..terminal import plain_table
+    from ..explaining.render.terminal import plain_table
 
     return Group(
         *(Text(sentence) for sentence in sentences(analysis)),
@@ -373,7 +373,7 @@ def short_section(analysis):
 
 
 def accuracy_section(analysis, result):
-    from ..report import figure
+    from ..explaining.render.report import figure
     from . import analysis_plots as plots
 
     names = list(analysis.conditions)
@@ -423,7 +423,7 @@ def slopes_sentence(result, names):
 
 
 def time_section(result):
-    from ..report import figure
+    from ..explaining.render.report import figure
     from . import analysis_plots as plots
 
     seconds = {c: np.array(values) for c, values in result.seconds.items() if len(values)}
@@ -444,7 +444,7 @@ def time_section(result):
 
 
 def ratings_section(result):
-    from ..report import figure
+    from ..explaining.render.report import figure
     from . import analysis_plots as plots
 
     text = ""

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..files import read_file
+from ..reading.files import read_file
 from .design import DesignError
 
 

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ..records import build, plain
+from ..explaining.records import build, plain
 from ..storage import replacing
 
 FORMAT, VERSION = "bayescase study", 1

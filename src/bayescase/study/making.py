@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import __version__
-from ..explanation import clean, counted, feature_roles, listed
+from ..explaining.explanation import clean, counted, feature_roles, listed
 from .coders import read_coders
 from .design import (
     CONDITIONS,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..explanation import as_set, clean, feature_roles, show
+from ..explaining.explanation import as_set, clean, feature_roles, show
 from .design import DesignError, Line, Stimulus
 
 

@@ -1,0 +1,249 @@
+"""Hyperparameters that are learned: α, λ, c, q, and for an unknown number of clusters β, given z, p and ω.
+
+Only tables of counts enter, so this is cheap. Priors are diffuse:
+
+    log α, log λ, log c ~ Normal, cut off at the limits of what can be computed exactly
+    q ~ Uniform(0, 1), one number for all clusters and features that have no q of their own
+    β ~ Dirichlet(γ/S, …, γ/S): as S grows, π_i ~ DP(α β) becomes the hierarchical Dirichlet process. Unlike broken sticks this
+    treats all labels alike, so that labels can be aligned over draws as ever.
+    log γ = −(information in a case − log of the number of candidates). A prototype is one of the cases: a cluster around it
+    alone predicts it almost surely, and pays only for its number in the catalogue. With γ near 1, or learned, the posterior
+    is full of such clusters of one. So a new cluster pays for the whole description of its prototype.
+"""
+
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import gammaln
+
+from ..state import chunks
+
+LARGEST = 1e6  # of a hyperparameter: differences of log Γ lose their digits beyond
+PRIORS = {"alpha": (np.log(0.1), 2.0), "lam": (0.0, 1.5), "c": (np.log(10.0), 2.0)}  # mean and sd of the log
+SMALLEST_LOG_GAMMA = -600.0  # γ and β are floats
+RESEATED = 64  # cases per sweep
+LEARNED = ("alpha", "lam", "c", "q")
+STEPS = 24  # at most, of widening a slice
+
+
+class Learn(NamedTuple):
+    """What to draw."""
+
+    names: tuple[str, ...] = ()  # of LEARNED
+    q_free: np.ndarray | None = None  # (S, P) where q is the learned number
+    beta: bool = False  # is the number of clusters to be found?
+
+    def __bool__(self):
+        return bool(self.names) or self.beta
+
+
+def gamma_of(data):
+    """log γ = −(mean information in a case, by the frequencies of its values, − log of the number of candidates)."""
+    counts = np.zeros(data.offset[-1] + 1)
+    for rows in chunks(*data.x.shape):
+        counts += np.bincount(data.x[rows].reshape(-1) + 1, minlength=len(counts))
+    n_j = np.add.reduceat(counts[1:], data.offset[:-1])
+    seen = counts[1:][counts[1:] > 0]
+    total = (n_j * np.log(np.maximum(n_j, 1))).sum() - (seen * np.log(seen)).sum()
+    log_gamma = np.log(len(data.candidates)) - total / len(data.x)
+    if log_gamma < SMALLEST_LOG_GAMMA:
+        warnings.warn(
+            f"Cases of {-log_gamma:.0f} nats each are too wide for n_clusters='auto', which can charge a cluster "
+            f"{-SMALLEST_LOG_GAMMA:.0f} at most: it may find clusters of one case; use select_n_clusters, or fewer features.",
+            stacklevel=3,
+        )
+    return float(np.exp(np.clip(log_gamma, SMALLEST_LOG_GAMMA, 0.0)))
+
+
+def initial(hyper, learn):
+    """The hyperparameters to start from: what is learned starts at the middle of its prior, q at one half."""
+    for name in learn.names:
+        if name == "q":
+            hyper = hyper._replace(q=np.where(learn.q_free, 0.5, hyper.q))
+        else:
+            hyper = hyper._replace(**{name: float(np.exp(PRIORS[name][0]))})
+    return hyper
+
+
+def draw_prior(hyper, learn, rng):
+    """The learned hyperparameters from their priors, the others as they are."""
+    for name in learn.names:
+        if name == "q":
+            hyper = hyper._replace(q=np.where(learn.q_free, rng.random(), hyper.q))
+        else:
+            value = np.inf
+            while abs(value) > np.log(LARGEST):
+                value = rng.normal(*PRIORS[name])
+            hyper = hyper._replace(**{name: float(np.exp(value))})
+    if learn.beta:
+        hyper = hyper._replace(beta=dirichlet(np.full(len(hyper.beta), hyper.gamma / len(hyper.beta)), rng))
+    return hyper
+
+
+def log_prior(hyper, learn):
+    """Log density of log α, …, as far as they are learned, up to a constant. That of β has poles, and is left out."""
+    return float(sum(_log_normal(np.log(getattr(hyper, name)), *PRIORS[name]) for name in learn.names if name != "q"))
+
+
+def update(data, hyper, learn, state, n_i, rng, alpha=True):
+    """Draw each of the learned hyperparameters given all else, and β with some of the cases in one block.
+
+    n_i: histogram of the numbers of observed cells per row. alpha=False leaves α alone, for sweeps without cell moves: of cases
+    that cannot be mixed it would learn that they are not.
+    """
+    if learn.beta:
+        m = reseat_some(data, hyper, state, rng)
+        hyper = hyper._replace(beta=dirichlet(hyper.gamma / len(m) + m, rng))
+    if alpha and "alpha" in learn.names:
+        hyper = hyper._replace(alpha=slice_log("alpha", hyper.alpha, lambda x: log_z(x, hyper.beta, state.n_rows, n_i), rng))
+    if "lam" in learn.names or "c" in learn.names:
+        counts = Counts(data, state)
+        if "lam" in learn.names:
+            hyper = hyper._replace(lam=slice_log("lam", hyper.lam, lambda x: counts.log_x(x, hyper.c), rng))
+        if "c" in learn.names:
+            hyper = hyper._replace(c=slice_log("c", hyper.c, lambda x: counts.log_x(hyper.lam, x), rng))
+    if "q" in learn.names:
+        on, free = int(state.omega[learn.q_free].sum()), int(learn.q_free.sum())
+        q = np.clip(rng.beta(1 + on, 1 + free - on), 1 / LARGEST, 1 - 1 / LARGEST)
+        hyper = hyper._replace(q=np.where(learn.q_free, q, hyper.q))
+    return hyper
+
+
+# --- the number of clusters ---------------------------------------------------------------------------------------------
+
+
+def count_tables(hyper, n_rows, rng):
+    """m_s: tables that serve label s, all rows together (Teh et al. 2006). Given them, β ~ Dirichlet(γ/S + m).
+
+    A row with n_is cells of label s has Σ_{l < n_is} Bernoulli(α β_s / (α β_s + l)) tables; over rows only the number of them
+    with n_is > l matters. At α = 0 a row has one table.
+    """
+    width = n_rows.shape[1]
+    more = n_rows[:, ::-1].cumsum(axis=1)[:, ::-1][:, 1:]  # rows with n_is > l, l = 0 …
+    if hyper.alpha > 0.0:
+        a = hyper.alpha * hyper.beta[:, None]
+        return rng.binomial(more, a / (a + np.arange(width - 1))).sum(axis=1)
+    return more[:, 0]
+
+
+def reseat_some(data, hyper, state, rng):
+    """Tables m; and some cases, each as a whole, drawn given them with φ and β integrated out.
+
+    Given β and φ a cluster of one hardly ever ends: it has a β and a φ of its own. Here it is left with γ/S. The cases are
+    chosen at random; those with several labels or several tables stay, which the move does not change. Returns m.
+    """
+    from ..kernels.cpu.sweep import reseat
+
+    rows = rng.choice(len(state.z), size=min(RESEATED, len(state.z)), replace=False)
+    label, n = main_label(data, state.z, rows)  # n < 0: several labels, or none, or held
+    others = state.n_rows.copy()
+    np.subtract.at(others, (label[n > 0], n[n > 0]), 1)
+    own = np.ones(len(rows), dtype=np.int64)
+    for r in np.flatnonzero(n > 1):
+        a = hyper.alpha * hyper.beta[label[r]]
+        own[r] = 1 + (rng.random(n[r] - 1) * (a + np.arange(1, n[r])) < a).sum() if a > 0 else 1
+    m = count_tables(hyper, others, rng)
+    np.add.at(m, label[n > 0], own[n > 0])
+    chosen = (n > 0) & (own == 1)
+    reseat(data, state, hyper, rows[chosen], rng.random(int(chosen.sum())), m)
+    return m
+
+
+def main_label(data, z, rows):
+    """For each of the rows its label and number of cells if all of them share it, else n = -1."""
+    x, z = data.x[rows], z[rows].astype(np.int64)
+    seen = x >= 0
+    label = np.where(seen, z, -1).max(axis=1)
+    same = ((z == label[:, None]) | ~seen).all(axis=1) & (label >= 0)
+    if len(data.z_held):
+        same &= data.z_held[rows] < 0
+    return np.maximum(label, 0), np.where(same, seen.sum(axis=1), -1)
+
+
+def log_tables(m, gamma):
+    """log p(m | γ) with β integrated out, up to a constant. log Γ(a + m) / Γ(a) = log a + log Γ(a + m) − log Γ(a + 1)."""
+    a, used = gamma / len(m), m[m > 0]
+    return (np.log(a) + gammaln(a + used) - gammaln(a + 1.0)).sum() - (
+        np.log(gamma) + gammaln(gamma + m.sum()) - gammaln(gamma + 1.0)
+    )
+
+
+def instead_of_beta(m, hyper):
+    """What turns log p(… | β) into log p(…, m) with β integrated out: a chain with more clusters pays for them."""
+    return float(log_tables(m, hyper.gamma) - (m * np.log(hyper.beta)).sum())
+
+
+def dirichlet(shape, rng):
+    """A Dirichlet draw that small shapes do not underflow; no entry below 1e-300, so that its logarithm exists."""
+    log_gamma = np.log(rng.gamma(shape + 1.0)) + np.log(rng.random(len(shape))) / shape  # Gamma(a) = Gamma(a + 1) U^(1/a)
+    beta = np.exp(log_gamma - log_gamma.max())
+    return np.maximum(beta / beta.sum(), 1e-300)
+
+
+# --- likelihoods of single hyperparameters --------------------------------------------------------------------------------
+
+
+def log_z(alpha, beta, n_rows, n_i):
+    """log p(z | α, β) with π integrated out: the first line of the log joint, from histograms of counts."""
+    a, n = (alpha * beta)[:, None], np.arange(n_rows.shape[1])
+    return (n_rows * _rise(a, n)).sum() - (n_i * _rise(alpha, n)).sum()
+
+
+class Counts:
+    """log p(x | z, p, ω, λ, c) with φ integrated out, from a histogram of the counts by the similarity that they meet."""
+
+    def __init__(self, data, state):
+        from ..kernels.cpu.sweep import copied
+
+        n_sv, starts = state.n_sv, data.offset[:-1]
+        k_sv = copied(data, state.p, state.omega)  # ω_sj K_j(p_sj, v)
+        k, which = np.unique(k_sv, return_inverse=True)
+        width = int(n_sv.max()) + 1
+        pairs = np.bincount((which.reshape(-1) * width + n_sv.reshape(-1)), minlength=len(k) * width)
+        seen = np.flatnonzero(pairs)
+        self.k, self.n, self.times = k[seen // width], seen % width, pairs[seen]
+        self.sizes = np.diff(data.offset)[:, None]
+        self.k_sum, self.n_sj = np.add.reduceat(k_sv, starts), np.add.reduceat(n_sv, starts)
+
+    def log_x(self, lam, c):
+        values = (self.times * _rise(lam * (1.0 + c * self.k), self.n)).sum()
+        return values - _rise(lam * (self.sizes + c * self.k_sum), self.n_sj).sum()
+
+
+def _rise(a, n):
+    return gammaln(a + n) - gammaln(a)
+
+
+# --- slice sampling -------------------------------------------------------------------------------------------------------
+
+
+def _log_normal(x, mean, sd):
+    return -0.5 * ((x - mean) / sd) ** 2
+
+
+def slice_log(name, value, log_likelihood, rng, width=1.0):
+    """One slice-sampling update (Neal 2003, stepping out) of a positive number, on the scale of its logarithm."""
+    far = np.log(LARGEST)
+
+    def height(x):
+        return log_likelihood(np.exp(x)) + _log_normal(x, *PRIORS[name]) if abs(x) <= far else -np.inf
+
+    x = np.log(value)
+    level = height(x) - rng.exponential()
+    left = x - width * rng.random()
+    right = left + width
+    below = rng.integers(STEPS)
+    for _ in range(below):
+        if height(left) < level:
+            break
+        left -= width
+    for _ in range(STEPS - 1 - below):
+        if height(right) < level:
+            break
+        right += width
+    while True:
+        new = rng.uniform(left, right)
+        if height(new) >= level:
+            return float(np.exp(new))
+        left, right = (new, right) if new < x else (left, new)

@@ -1,0 +1,409 @@
+"""The paper's experiments: one loop, resumable, the same numbers from the same seeds, one page."""
+
+import json
+import lzma
+import re
+from dataclasses import replace
+from pathlib import Path
+from urllib.error import URLError
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from sklearn.utils import Bunch
+
+from bayescase.cli import main as cli
+
+pytest.importorskip("matplotlib", reason="pip install 'bayescase[plots]'")
+from bayescase.experiments import (
+    EXPERIMENTS,
+    accuracy,
+    agreement,
+    digits,
+    frame,
+    newsgroups,
+    page,
+    peers,
+    reproduce,
+    sensitivity,
+    smiley,
+    write_page,
+)
+
+DATA = Path(__file__).parents[3] / "shared/data"
+TINY = {
+    "smiley": {"n_cases": 40, "n_iter": 10, "n_chains": 1},
+    "digits": {
+        "usps": True,
+        "sizes": [5, 6],
+        "fewer_sizes": [6],
+        "fits": digits.FITS,
+        "n_iter": 12,
+        "chains": {"half": 1, "seeded": 2, "random": 1},
+    },
+    "agreement": {"usps": True, "size": 6, "n_iter": 20, "thin": 5},
+    "newsgroups": {"fetch": False, "sizes": [8, 10], "words": 20, "drawn": 4, "n_iter": 6, "thin": 2, "n_chains": 2}
+    | {"topics": 5, "lda_iter": 5},
+    "sensitivity": {"usps": True, "size": 5, "q": [0.1, 0.8], "lam": [1.0, 9.0], "c": [0.0, 50.0], "n_iter": 6, "thin": 2},
+    "recipes": {"alphas": ["digits", "natural"], "n_iter": 10, "n_chains": 1},
+    "peers": {
+        "sets": {name: peers.plan(40, 2, 2, 2, 2, 2) for name in ("digits", "subspaces")},
+        "bayescase": {"n_iter": 10, "n_chains": 1},
+        "sweeps": 10,
+    },
+}
+LETTERS = "abcdefgh"
+
+
+def messages():
+    """Made-up messages of four groups: [(split, group, number, text)], in the order of the files."""
+    rng, made = np.random.default_rng(0), []
+    words = [a + b + "x" for a in LETTERS for b in LETTERS]
+    for split in ("train", "test"):
+        for g, group in enumerate(newsgroups.GROUPS):
+            chances = np.where(np.arange(64) // 16 == g, 4.0, 1.0)
+            texts = (" ".join(rng.choice(words, 24, p=chances / chances.sum())) for _ in range(12))
+            made += [(split, group, 90 + k, text) for k, text in enumerate(texts)]
+    return made
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder of data with such messages, raw and counted, two of them without a word."""
+    path = tmp_path / "data"
+    path.mkdir()
+    with lzma.open(path / newsgroups.RAW, "wt", encoding="utf-8") as file:
+        for split, group, number, text in messages():
+            file.write(json.dumps({"split": split, "group": group, "id": number, "text": text}) + "\n")
+    news = newsgroups.read_raw(path / newsgroups.RAW)
+    counts = news.counts.toarray()
+    counts[[0, -1]] = 0
+    write_counts(path, counts, news)
+    return path
+
+
+def write_counts(path, counts, news, **instead):
+    x = newsgroups.csr_array(counts)
+    about = {"label": news.label, "is_train": news.is_train, "vocabulary": news.vocabulary, "label_names": news.label_names}
+    parts = {"data": x.data, "indices": x.indices, "indptr": x.indptr, "shape": x.shape}
+    np.savez(path / newsgroups.COUNTS, **(parts | about | instead))
+
+
+@pytest.fixture
+def tiny():
+    """Every experiment with tiny settings."""
+    return [replace(one, full=TINY[one.name], quick=TINY[one.name]) for one in EXPERIMENTS.values()]
+
+
+def counting(experiment, runs, fail_at=None):
+    def run(seed, settings, data):
+        if seed == fail_at:
+            raise KeyboardInterrupt
+        runs.append(seed)
+        return {"seed": seed}
+
+    return replace(experiment, run=run)
+
+
+def quiet(*args, **kwargs):
+    return reproduce(*args, **kwargs, n_jobs=1, say=lambda words: None)
+
+
+def test_a_stopped_run_goes_on_and_a_finished_one_does_nothing(tmp_path):
+    runs = []
+    with pytest.raises(KeyboardInterrupt):
+        quiet([counting(EXPERIMENTS["smiley"], runs, fail_at=2)], tmp_path, seeds=4)
+    assert runs == [0, 1]
+    whole = [counting(EXPERIMENTS["smiley"], runs)]
+    assert quiet(whole, tmp_path, seeds=4) == {"smiley": [{"seed": seed} for seed in range(4)]}
+    assert runs == [0, 1, 2, 3]
+    assert len(quiet(whole, tmp_path, seeds=3)["smiley"]) == 3
+    assert runs == [0, 1, 2, 3]
+    assert len((tmp_path / "log.txt").read_text().splitlines()) == 4
+    assert sorted(path.name for path in (tmp_path / "smiley").iterdir()) == [f"seed-{seed}.json" for seed in range(4)]
+
+
+def test_results_of_other_settings_are_neither_mixed_in_nor_lost(tmp_path):
+    one, runs = counting(EXPERIMENTS["smiley"], []), []
+    quiet([one], tmp_path, seeds=1)
+    before = (tmp_path / "smiley/seed-0.json").read_bytes()
+    with pytest.raises(ValueError, match="other settings or data; give another --out"):
+        quiet([counting(one, runs)], tmp_path, seeds=1, quick=True)
+    assert not runs
+    assert (tmp_path / "smiley/seed-0.json").read_bytes() == before
+    (tmp_path / "smiley/seed-0.json").write_text("[1]")
+    with pytest.raises(ValueError, match=r"seed-0.json is not a result"):
+        quiet([one], tmp_path, seeds=1)
+
+
+def test_same_seeds_same_numbers_and_a_page(tiny, folder, tmp_path):
+    found = quiet(tiny, tmp_path / "a", folder, seeds=2)
+    assert found == quiet(tiny, tmp_path / "a", folder, seeds=2)  # now from the files
+    again = quiet(tiny, tmp_path / "b", folder, seeds=2)
+    for numbers in (*found["peers"], *again["peers"]):
+        assert numbers.pop("seconds")  # are measured
+    assert again == found
+    for one in tiny:
+        assert found[one.name][0] != found[one.name][1]
+    page = write_page(tiny, tmp_path / "a")
+    text = page.read_text("utf-8")
+    assert page == tmp_path / "a.md"
+    for one in tiny:
+        assert f"## {one.title}" in text
+        for row in one.rows(found[one.name]) if one.rows else ():
+            assert all("\n" not in cell for cell in row)
+            assert row.ours in text
+        pictures = list((tmp_path / "a" / one.name).glob("*.png"))
+        assert pictures
+        assert all(f"(a/{one.name}/{picture.name})" in text for picture in pictures)
+
+
+def test_without_tomotopy_the_page_says_so(tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr("bayescase.experiments.smiley.has_lda", lambda: False)
+    smiley = [one for one in tiny if one.name == "smiley"]
+    quiet(smiley, tmp_path / "a", seeds=1)
+    text = write_page(tiny, tmp_path / "a").read_text("utf-8")
+    assert "tomotopy is not installed" in text
+    assert text.count("\n## ") == 1  # what has no results is not on the page
+
+
+def test_bad_data_is_one_sentence(tmp_path):
+    def call(*args):
+        return CliRunner().invoke(cli.main, ["reproduce", "recipes", "--out", str(tmp_path / "out"), *map(str, args)])
+
+    missing = call("--data", tmp_path / "nowhere")
+    assert missing.exit_code == 1
+    assert missing.stderr.endswith("nowhere.\n")
+    assert missing.stderr.startswith("Error: --data: there is no folder")
+    assert "has no bcm_recipes_56x147.csv" in call("--data", tmp_path).stderr
+    assert not (tmp_path / "out").exists()
+    (tmp_path / "bcm_recipes_56x147.csv").write_text("name,category,salt\nsoup,soups,often\n")
+    broken = call("--data", tmp_path, "--seeds", 1)
+    assert broken.exit_code == 1
+    assert "is not the table of recipes" in broken.stderr
+    assert not list((tmp_path / "out").rglob("*.json"))
+    (tmp_path / "file").write_text("")
+    assert "is a file; give a folder" in call("--out", tmp_path / "file").stderr
+
+
+def test_ctrl_c_says_how_to_go_on(tmp_path, monkeypatch):
+    stopped = counting(EXPERIMENTS["smiley"], [], fail_at=0)
+    monkeypatch.setitem(EXPERIMENTS, "smiley", stopped)
+    done = CliRunner().invoke(cli.main, ["reproduce", "smiley", "--out", str(tmp_path / "out")])
+    assert done.exit_code == cli.STOPPED
+    assert done.stderr == "Stopped; the same command goes on after the seeds that are done.\n"
+
+
+def test_damaged_digits_are_one_sentence(tmp_path):
+    path = tmp_path / "usps_16x16.npz"
+    for damage in (lambda: path.write_bytes(b"PK\x03\x04 and no more"), lambda: np.savez(path, X=np.zeros(3)), path.touch):
+        path.unlink(missing_ok=True)
+        damage()
+        with pytest.raises(ValueError, match="does not have the arrays X_train"):
+            EXPERIMENTS["digits"].run(0, TINY["digits"], tmp_path)
+
+
+def test_half_of_the_labels_of_the_papers_start_are_wrong():
+    y = np.repeat(np.arange(10), 7)
+    start = accuracy.half_correct(y, np.random.default_rng(0))
+    assert (start == y).sum() == 35
+    assert set(start) <= set(range(10))
+
+
+def test_starts_and_samplers_of_digits_are_told_apart():
+    fits = EXPERIMENTS["digits"].run(0, TINY["digits"], None)["fits"]
+    kinds = {(fit["size"], fit["start"], fit["sampler"], fit["model"]) for fit in fits}
+    assert len(kinds) == len(fits)
+    assert {start for _, start, _, _ in kinds} == set(accuracy.STARTS)
+    assert {sampler for _, _, sampler, _ in kinds} >= {"rows", "collapsed"}
+    assert all(0 <= fit["svm"] <= 1 for fit in fits)
+    assert all(("curve" in fit) == (fit["model"] == "bcm" and fit["size"] == 6) for fit in fits)
+
+
+def test_the_first_half_of_a_chain_is_the_same_chain():
+    x = digits.load(TINY["digits"], None)[0][:40]
+    late = digits.best_chain(x, "seeded", "rows", 50.0, 40, 1, 3, x)
+    length = {"n_iter": 40, "burn_in": 0, "thin": digits.THIN}
+    with accuracy.pixels_as_they_are():
+        early = digits.first_half(late, x, 40)
+        whole = accuracy.new_model(10, "seeded", "rows", 3 * digits.MANY, **length).fit(x)
+    both = np.concatenate([early.draws_.log_joint[0], late[0].draws_.log_joint[0]])
+    assert np.array_equal(both, whole.draws_.log_joint[0])
+
+
+def test_newsgroups_are_left_out_of_a_quick_run_without_data(folder, tmp_path):
+    said, runs = [], []
+    both = [counting(EXPERIMENTS[name], runs) for name in ("newsgroups", "smiley")]
+    assert list(reproduce(both, tmp_path / "a", quick=True, seeds=1, say=said.append)) == ["smiley"]
+    assert said[0].startswith("newsgroups: left out of a quick run")
+    assert list(quiet(both, tmp_path / "b", folder, quick=True, seeds=1)) == ["newsgroups", "smiley"]
+    alone = CliRunner().invoke(cli.main, ["reproduce", "newsgroups", "--quick", "--out", str(tmp_path / "c")])
+    assert alone.exit_code == 1
+    assert alone.stderr.endswith("give --data DIR with 20news_bydate_counts.npz.\n")
+
+
+def test_downloaded_newsgroups_are_those_of_the_file(folder, monkeypatch):
+    def fetch(subset, remove, shuffle):
+        own = [(group, number, text) for split, group, number, text in reversed(messages()) if split == subset]
+        target = np.array([newsgroups.GROUPS.index(group) for group, _, _ in own])
+        names = [f"somewhere/{group}/{number}" for group, number, _ in own]
+        texts = [text for _, _, text in own]
+        return Bunch(data=texts, target=target, filenames=np.array(names), target_names=list(newsgroups.GROUPS))
+
+    monkeypatch.setattr(newsgroups, "fetch_20newsgroups", fetch)
+    downloaded, read = newsgroups.download("full"), newsgroups.read_raw(folder / newsgroups.RAW)
+    assert np.array_equal(downloaded.counts.toarray(), read.counts.toarray())
+    for name in ("label", "is_train", "vocabulary", "label_names"):
+        assert np.array_equal(getattr(downloaded, name), getattr(read, name))
+
+
+def test_newsgroups_without_a_network_are_one_sentence(monkeypatch):
+    def fetch(**kwargs):
+        raise URLError("no route")
+
+    monkeypatch.setattr(newsgroups, "fetch_20newsgroups", fetch)
+    with pytest.raises(ValueError, match=r"could not be downloaded \(.*no route.*\); give --data DIR with 20news"):
+        newsgroups.load(None)
+
+
+def test_damaged_newsgroups_are_one_sentence(folder):
+    news = newsgroups.load(folder)["stripped"]
+    counts = news.counts.toarray()
+    write_counts(folder, counts, news, label_names=["comp.graphics", "a", "b", "c"])
+    with pytest.raises(ValueError, match=r"does not have the group rec.autos"):
+        newsgroups.load(folder)
+    write_counts(folder, counts[:20], news)
+    with pytest.raises(ValueError, match="does not have the word counts"):
+        newsgroups.load(folder)
+    (folder / newsgroups.COUNTS).write_bytes(b"PK\x03\x04 and no more")
+    with pytest.raises(ValueError, match="does not have the word counts"):
+        newsgroups.load(folder)
+    write_counts(folder, counts, news)
+    (folder / newsgroups.RAW).write_bytes(lzma.compress(b'{"text": "half a'))
+    with pytest.raises(ValueError, match="a message with split, group and text"):
+        newsgroups.load(folder)
+    (folder / newsgroups.RAW).unlink()
+    assert list(newsgroups.load(folder)) == ["stripped"]
+
+
+def test_documents_that_are_drawn(folder):
+    news, rng = newsgroups.load(folder)["stripped"], np.random.default_rng(0)
+    x, y, bags = newsgroups.sample(news, "equal", 8, TINY["newsgroups"], rng)
+    assert x.shape == (32, 20)
+    assert set(x.sum(axis=1)) == {4}
+    assert [len(bag) for bag in bags] == [4] * 32
+    assert np.bincount(y).tolist() == [8] * 4
+    x, _, bags = newsgroups.sample(news, "whole", 23, TINY["newsgroups"], rng)
+    assert min(map(len, bags)) > 0  # empty ones are not drawn
+    assert len(set(x.sum(axis=1))) > 1
+    with pytest.raises(ValueError, match=r"23 documents of comp.graphics to draw from, but 24 are needed"):
+        newsgroups.sample(news, "whole", 24, TINY["newsgroups"], rng)
+
+
+def test_what_is_said_of_clusters_of_documents():
+    labels = np.array([0, 0, 1, 1])
+    assert newsgroups.explained(np.array([1.0, 1.0, 3.0, 3.0]), labels) == 1
+    assert newsgroups.explained(np.array([1.0, 3.0, 1.0, 3.0]), labels) == 0
+    assert newsgroups.explained(np.ones(4), labels) == 0
+    x, y = np.array([[1, 0], [0, 0], [1, 1], [0, 1]]), np.array([0, 0, 1, 1])
+    p = np.array([[0, 0, 1, 1]])  # the last two clusters are empty and do not count
+    chain = accuracy.Chain(np.array([1]), p, np.ones((1, 4, 2), dtype=bool), labels)
+    assert newsgroups.about_prototypes(x, y, chain) == {"own": 0.5, "absent": 0.5}
+
+
+def test_a_sampler_that_stays_at_its_start_is_named():
+    fits = [{"start": "half", "kept": 0.95}, {"start": "random", "svm": 0.5}]
+    assert "hardly left its start (NMI 0.95)" in newsgroups.about_start([{"fits": fits}], {"start": "half"})
+    assert newsgroups.about_start([{"fits": fits}], {"start": "random"}) == ""
+
+
+def test_the_newsgroups_are_read():
+    if not (DATA / newsgroups.COUNTS).exists():
+        pytest.skip(f"needs {newsgroups.COUNTS} in ../shared/data, which is not here")
+    news = newsgroups.load(DATA)["stripped"]
+    assert (news.counts.shape, len(news.label_names), news.is_train.sum()) == ((18846, 12871), 20, 11314)
+    settings = EXPERIMENTS["newsgroups"].full
+    x, _, _ = newsgroups.sample(news, "equal", 450, settings, np.random.default_rng(0))
+    assert x.shape == (1800, 1000)
+    with pytest.raises(ValueError, match="are needed"):  # so 15 is the most, in steps of five
+        newsgroups.sample(news, "equal", 450, settings | {"drawn": 20}, np.random.default_rng(0))
+
+
+def test_the_range_of_good_values():
+    found = {1.0: 0.7, 2.0: 0.5, 3.0: 0.69, 4.0: 0.7, 5.0: 0.75, 6.0: 0.6}
+    assert sensitivity.good_range(found, 4.0) == (3.0, 5.0)
+    words = sensitivity.beyond(found, "q", 4.0, 3.0, 5.0)
+    assert words == "Beyond: 0.50 at q = 2 and 0.60 at q = 6. Better than at the paper's value: 0.75 at q = 5."
+    assert sensitivity.beyond({1.0: 0.7}, "q", 1.0, 1.0, 1.0) == "It does not break where tried."
+
+
+def test_chains_in_the_same_clusters_share_their_memberships_whatever_the_labels():
+    a = np.random.default_rng(0).dirichlet([0.1] * 3, size=40)
+    assert agreement.shared(a, a[:, [2, 0, 1]]) == pytest.approx(1.0)
+    assert agreement.shared(a, np.roll(a, 1, axis=0)) < 0.9
+
+
+def test_a_difference_between_the_starts_is_told_with_its_error():
+    def made(pairs):
+        return [{"fits": [{"start": "half", "svm": a}, {"start": "seeded", "svm": b}]} for a, b in pairs]
+
+    told = agreement.beside(made([(0.8, 0.7), (0.9, 0.8)]), "svm", 2)
+    assert told == "0.100 above the start without labels, ± 0.000 (standard error)."
+    same = agreement.beside(made([(0.8, 0.7), (0.6, 0.8)]), "svm", 2)
+    assert same == "0.050 below the start without labels, ± 0.150 (standard error): no difference seen."
+
+
+def test_subspaces_that_are_not_the_planted_ones_are_counted():
+    pairs = [(["a", "b"], ["a", "b"]), (["a", "b"], ["a", "b", "c"]), (["a", "b"], ["a"])]
+    results = [{"clusters": [{"planted": planted, "subspace": subspace} for planted, subspace in pairs]}]
+    assert smiley.wider(results) == "; of the 2 subspaces that differ, 1 have the planted features and one or more others"
+
+
+def test_the_papers_values_are_among_those_tried():
+    for settings in (EXPERIMENTS["sensitivity"].full, EXPERIMENTS["sensitivity"].quick):
+        assert all(value in settings[name] for name, value in sensitivity.PAPER.items())
+
+
+def test_the_command_knows_every_experiment():
+    assert list(cli.REPRODUCED) == [*EXPERIMENTS, "all"]
+
+
+def test_the_papers_recipes_are_read():
+    if not (DATA / "bcm_recipes_56x147.csv").exists():
+        pytest.skip("needs bcm_recipes_56x147.csv in ../shared/data, which is not here")
+    numbers = EXPERIMENTS["recipes"].run(0, TINY["recipes"], DATA)
+    assert numbers["families"] == ["brownie", "chili", "pasta", "punch"]
+    assert [len(fit["prototypes"]) for fit in numbers["fits"].values()] == [4, 4]
+    json.dumps(numbers, allow_nan=False)
+
+
+def test_a_quick_run_of_everything_needs_no_data(tmp_path):
+    """Smileys, scikit-learn's digits, the bundled recipes, simulated subspaces: what is always there."""
+    found = CliRunner().invoke(cli.main, ["reproduce", "all", "--quick", "--out", str(tmp_path / "quick")])
+    assert found.exit_code == 0, found.output
+    assert "newsgroups: left out" in found.stderr
+    page = (tmp_path / "quick.md").read_text("utf-8")
+    for name, experiment in EXPERIMENTS.items():
+        assert (f"## {experiment.title}" in page) == (name != "newsgroups")
+    for figure in re.findall(r"\((quick/[^)]*png)\)", page):
+        assert (tmp_path / figure).stat().st_size > 5000
+
+
+def test_a_column_stays_with_what_looks_alike():
+    first, then = ["0011", "1100", "0101"], ["0101", "0111", "1100"]
+    drawn = digits.in_columns([{"prototypes": rows, "subspaces": [row[::-1] for row in rows]} for rows in (first, then)])
+    assert drawn[1]["prototypes"] == ["0111", "1100", "0101"]
+    assert drawn[1]["subspaces"] == ["1110", "0011", "1010"]
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_only_a_quick_run_is_called_so(name):
+    experiment = replace(EXPERIMENTS[name], rows=None, tables=lambda results: "")
+    for settings, said in ((experiment.full, False), (experiment.quick, True)):
+        head = json.loads(json.dumps({"settings": settings, "source": "cases"}))  # as a result is read
+        assert ("A quick run" in page.section(experiment, head, [{}])) == said
+
+
+def test_spread():
+    assert frame.spread([0.5, 0.7]) == "0.60 ± 0.14"
+    assert frame.spread([0.5]) == "0.50 (one seed)"

@@ -1,0 +1,355 @@
+"""Plots show the explanations they are given: nothing cut off, nothing left out in silence, no global state."""
+
+import builtins
+import importlib
+import io
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from bayescase import BayesianCaseModel, load_recipes
+
+pytest.importorskip("matplotlib", reason="pip install 'bayescase[plots]'")
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from bayescase.explaining.explanation import Explanation
+from bayescase.explaining.render import figures as plots
+from bayescase.explaining.render.cards import APART, EMPTY, MARKED, PLAIN, level, mean_level, pixel_role
+
+
+def fit(x, S=3, **settings):
+    settings = {"n_iter": 40, "n_chains": 2, "random_state": 0, "keep_draws": True} | settings
+    return BayesianCaseModel(S, **settings).fit(x)
+
+
+@pytest.fixture(scope="module")
+def table(mixed):
+    return fit(mixed[0])
+
+
+@pytest.fixture(scope="module")
+def recipes():
+    found = load_recipes()
+    return fit(found.table, 5), list(found.names)
+
+
+@pytest.fixture(scope="module")
+def images(planted):
+    """Images of 4 × 6 pixels with values 0, 1, 2."""
+    return fit(planted(N=40, P=24, V=3)[0])
+
+
+LONG = "a name that goes on and on, $like this$ and _that_ \\ {even} & further, " * 3
+
+
+@pytest.fixture(scope="module")
+def awkward():
+    """Names and values nobody would want to draw, and a case without any value."""
+    rng = np.random.default_rng(0)
+    kind = rng.integers(2, size=30)
+    table = {
+        LONG: np.where(kind, "x" * 90, "$"),
+        "$x^$": np.array(["$\\frac{", "a\nb"], dtype=object)[kind],
+        "<b>": np.where(kind, "–", "é"),
+        "": kind,
+        "plain": rng.integers(3, size=30),
+    }
+    table["plain"] = table["plain"].astype(object)
+    table["plain"][3] = None
+    return fit(table, 2)
+
+
+@pytest.fixture(scope="module")
+def many(planted):
+    """Thirty clusters of eight hundred features."""
+    return fit(planted(N=90, P=800, V=3, S=30)[0], 30, n_iter=12, n_chains=1)
+
+
+@pytest.fixture(scope="module")
+def alone():
+    return fit({"a": ["x", "y", "x", "x"], "b": [1, 2, 1, 1]}, 1)
+
+
+def all_plots(model, names=None, image_shape=None):
+    explanation = model.explain(names)
+    yield plots.plot_prototypes(explanation)
+    yield plots.plot_prototypes(explanation.clusters[0])
+    yield plots.plot_subspaces(explanation)
+    yield plots.plot_subspaces(explanation.clusters[-1])
+    yield plots.plot_values(explanation)
+    yield plots.plot_memberships(model)
+    yield plots.plot_agreement(model.explain_agreement(0, names))
+    yield plots.plot_case(model.explain_case(3, names))
+    yield plots.plot_ribbon(model, names)
+    yield plots.plot_history(model)
+    if image_shape is not None:
+        yield plots.plot_prototypes(explanation, image_shape=image_shape)
+        yield plots.plot_history(model, image_shape=image_shape)
+
+
+def texts(figure):
+    return [t for t in figure.findobj(Text) if t.get_visible() and t.get_text().strip()]
+
+
+def words(figure):
+    return "\n".join(t.get_text() for t in texts(figure))
+
+
+def drawn_texts(figure):
+    """(text, box) of what is really drawn: not the labels of axes that are switched off."""
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    renderer = canvas.get_renderer()
+    hidden = {id(t) for ax in figure.axes if not ax.axison for axis in (ax.xaxis, ax.yaxis) for t in axis.findobj(Text)}
+    for ax in figure.axes:
+        for axis, limits in ((ax.xaxis, ax.get_xlim()), (ax.yaxis, ax.get_ylim())):
+            for tick in [*axis.get_major_ticks(), *axis.get_minor_ticks()]:
+                if not min(limits) <= tick.get_loc() <= max(limits):
+                    hidden |= {id(tick.label1), id(tick.label2)}
+    return [(t, t.get_window_extent(renderer)) for t in texts(figure) if id(t) not in hidden]
+
+
+def check_figure(figure):
+    assert isinstance(figure, Figure)
+    width, height = figure.bbox.width, figure.bbox.height
+    drawn = drawn_texts(figure)
+    for text, box in drawn:
+        inside = box.x0 >= -1 and box.y0 >= -1 and box.x1 <= width + 1 and box.y1 <= height + 1
+        assert inside, f"cut off: {text.get_text()!r} at {box}"
+        assert text.get_fontsize() >= 8
+    upright = [(t, b) for t, b in drawn if t.get_rotation() == 0]
+    x0, y0, x1, y1 = np.array([box.extents for _, box in upright]).T
+    across = np.minimum.outer(x1, x1) - np.maximum.outer(x0, x0)
+    down = np.minimum.outer(y1, y1) - np.maximum.outer(y0, y0)
+    covered = np.triu((across >= 2) & (down >= 0.35 * np.minimum.outer(y1 - y0, y1 - y0)), k=1)
+    pairs = [(upright[a][0].get_text(), upright[b][0].get_text()) for a, b in np.argwhere(covered)]
+    assert not pairs, f"one lies over the other: {pairs[:3]}"
+
+
+CASES = ["table", "awkward", "alone"]
+
+
+@pytest.mark.parametrize("which", CASES)
+def test_no_label_is_cut_off_or_covered(which, request):
+    model = request.getfixturevalue(which)
+    for figure in all_plots(model):
+        check_figure(figure)
+
+
+def test_no_label_is_cut_off_on_recipes_and_images(recipes, images):
+    for figure in all_plots(*recipes):
+        check_figure(figure)
+    for figure in all_plots(images, image_shape=(4, 6)):
+        check_figure(figure)
+
+
+def test_many_clusters_and_features_stay_readable_and_what_is_left_out_is_counted(many):
+    explanation = many.explain()
+    for figure in all_plots(many, image_shape=(20, 40)):
+        check_figure(figure)
+        wide, high = figure.get_size_inches()
+        assert wide <= 20
+        assert high <= 70
+    assert "18 smaller clusters not shown" in words(plots.plot_subspaces(explanation))
+    assert "18 smaller clusters not shown" in words(plots.plot_ribbon(many))
+    assert "18 smaller clusters not shown" in words(plots.plot_history(many))
+    assert "785 features not shown" in words(plots.plot_subspaces(explanation))
+    hidden = int(re.search(r"(\d+) features not shown", words(plots.plot_values(explanation)))[1])
+    assert 770 <= hidden < 800
+    card = words(plots.plot_prototypes(explanation.clusters[0]))
+    counts = re.search(r"not shown: (?:(\d+) that matter)?(?: and )?(?:(\d+) others)?", card)
+    assert sum(int(n) for n in counts.groups() if n) == 790
+
+
+def test_figures_use_no_global_state(table):
+    code = (
+        "import sys\nfrom bayescase.explaining.render import figures, report\nassert 'matplotlib.pyplot' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
+    import matplotlib as mpl
+
+    before = dict(mpl.rcParams)
+    for figure in all_plots(table):
+        figure.savefig(io.BytesIO(), format="svg")
+    assert dict(mpl.rcParams) == before
+
+
+def test_without_matplotlib_the_error_says_how_to_install_it(monkeypatch):
+    real = builtins.__import__
+
+    def without(name, *args, **kwargs):
+        if name.startswith("matplotlib"):
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    for name in [n for n in sys.modules if re.match(r"bayescase\.(plots|drawing|cards|report)$|matplotlib", n)]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(builtins, "__import__", without)
+    for name in ("figures", "report"):
+        with pytest.raises(ImportError, match=r"pip install 'bayescase\[plots\]'"):
+            importlib.import_module(f"bayescase.explaining.render.{name}")
+
+
+def test_plots_draw_what_came_back_from_json(recipes):
+    model, names = recipes
+    explanation = model.explain(names)
+    back = Explanation.from_json(explanation.to_json())
+    for draw in (plots.plot_prototypes, plots.plot_subspaces, plots.plot_values):
+        assert words(draw(back)) == words(draw(explanation))
+
+
+# --- what they show -------------------------------------------------------------------------------------------------------
+
+
+def test_cards_of_recipes_box_what_matters(recipes):
+    model, names = recipes
+    for cluster in model.explain(names).clusters:
+        figure = plots.plot_prototypes(cluster)
+        shown = [t.get_text() for t in texts(figure)]
+        assert cluster.prototype.name.split()[0] in " ".join(shown)
+        present = [f for f in cluster.features if f.value]
+        assert all(f.name in shown for f in present)
+        boxes = [p for p in figure.axes[0].patches if type(p).__name__ == "FancyBboxPatch"]
+        assert len(boxes) == 1 + sum(f.key for f in present)  # one explains the boxes
+        lacking = [f for f in cluster.key_features if f.value is False and f.unlike]
+        assert ("but no" in shown) == bool(lacking)
+
+
+def test_cards_of_tables_show_value_and_shares(table):
+    cluster = table.explain().clusters[0]
+    shown = words(plots.plot_prototypes(cluster))
+    for f in cluster.features:
+        assert f.name in shown
+        if f.key:
+            assert f"{f.share:.0%}, elsewhere {f.elsewhere:.0%}" in shown
+        else:
+            assert "any; most often" in shown
+    assert f"like case {table.prototypes_[0]}" in shown
+
+
+def test_levels_of_pixels(images):
+    cluster = images.explain().clusters[0]
+    for j, f in enumerate(cluster.features):
+        values = images.feature_values_[j]
+        assert level(f) == values.index(f.value) / (len(values) - 1)
+        phi = images.value_probabilities_[j][0]
+        assert mean_level(f) == pytest.approx(phi @ np.arange(len(values)) / (len(values) - 1))
+        want = PLAIN if not f.key else MARKED if f.value > 0 else APART if f.unlike else EMPTY
+        assert pixel_role(f) == want
+
+
+def test_images_tell_ink_from_emptiness_by_shape_not_by_colour(images):
+    cluster = images.explain().clusters[0]
+    figure = plots.plot_prototypes(cluster, image_shape=(4, 6))
+    roles = [pixel_role(f) for f in cluster.features]
+    marks = [len(c.get_offsets()) for c in figure.axes[0].collections]
+    key = 1  # each kind is explained once
+    assert sum(marks) == roles.count(APART) + roles.count(EMPTY) + 2 * key
+    assert len(figure.axes[0].images) == 3 + 5
+
+
+def test_the_heat_map_shows_the_shares(recipes):
+    model, names = recipes
+    explanation = model.explain(names)
+    rows = plots.telling_values(explanation, 30)
+    assert len(rows) == 30 == len({(j, value) for j, value, _ in rows})
+    for j, value, chances in rows:
+        v = model.feature_values_[j].index(value)
+        np.testing.assert_allclose(chances, model.value_probabilities_[j][:, v])
+    figure = plots.plot_values(explanation)
+    np.testing.assert_allclose(figure.axes[0].images[0].get_array(), [row[2] for row in rows])
+
+
+def test_every_cluster_has_a_row_of_its_own_in_the_heat_map(recipes):
+    explanation = recipes[0].explain()
+    rows = plots.telling_values(explanation, 10)
+    assert {int(np.argmax(chances)) for _, _, chances in rows} == set(range(5))
+
+
+def test_memberships_of_more_cases_than_pixels_are_averaged(planted):
+    model = fit(planted(N=1500, P=3)[0], n_iter=6, keep_draws=False)
+    picture = plots.plot_memberships(model).axes[0].images[0].get_array()
+    assert picture.shape == (3, 1200)
+    np.testing.assert_allclose(picture.sum(axis=0), 1)
+
+
+def test_agreement_shows_agreement(recipes):
+    model, names = recipes
+    found = model.explain_agreement(1, names)
+    cells = plots.plot_agreement(found, most=10).axes[0].images[0].get_array()
+    assert cells.tolist() == [[2 if a is None else int(a) for a in m.agrees[:10]] for m in found.members]
+
+
+def test_the_ribbon_ranks_the_prototypes_of_each_draw(table):
+    figure = plots.plot_ribbon(table)
+    p = table._posterior["p"]
+    for s in range(3):
+        ranks = figure.axes[s].images[0].get_array()
+        best = table.prototype_probabilities_[s][0]
+        assert (np.asarray(ranks) == 0).mean() == pytest.approx(best.probability)
+        assert ranks.shape == p.shape[:2]
+    lines = figure.axes[3].get_lines()
+    pooled = np.flatnonzero(table.chain_overlap_ >= 0.9)
+    for line, c in zip(lines, pooled, strict=True):
+        np.testing.assert_array_equal(line.get_ydata(), table.log_joint_[c])
+
+
+def test_history_shows_the_draws_of_the_best_chain(table):
+    best = int(np.argmax(table.draws_.log_joint.mean(axis=1)))
+    figure = plots.plot_history(table)
+    shown = figure.axes[0].images[0].get_array()
+    known = [f for f in table.explain().clusters[0].features if f.value is not None]
+    assert shown.shape == (len(known), table.draws_.p.shape[1])
+    assert (
+        shown.sum()
+        == table.draws_.omega[best, :, 0][:, [f.value is not None for f in table.explain().clusters[0].features]].sum()
+    )
+
+
+def test_history_starts_at_the_first_sweep_without_burn_in(planted):
+    x, _ = planted(N=30, P=4, V=2)
+    model = fit(x, 2, burn_in=0, thin=1, n_iter=20)
+    shown = words(plots.plot_history(model, image_shape=(2, 2), sweeps=4))
+    assert "sweep 1\n" in shown
+    assert "sweep 20" in shown
+
+
+def test_a_prototype_without_any_value_is_drawn():
+    x = np.full((6, 2), np.nan)
+    x[1:] = [[0, 1], [0, 1], [1, 0], [1, 0], [1, 1]]
+    with pytest.warns(UserWarning, match="no value"):
+        model = fit(x, 1, pins={"prototypes": {0: 0}}, n_chains=1)
+    assert not model.explain().clusters[0].key_features
+    for figure in all_plots(model):
+        check_figure(figure)
+
+
+def test_a_case_shows_its_weights(table):
+    case = table.explain_case(0)
+    bars = plots.plot_case(case).axes[1].patches
+    assert [bar.get_width() for bar in bars] == pytest.approx([c.weight for c in case.reasons[0].contributions])
+
+
+# --- wrong input ----------------------------------------------------------------------------------------------------------
+
+
+def test_wrong_input_is_told_what_to_do(table, images, mixed):
+    with pytest.raises(TypeError, match=r"takes what model.explain\(\) returns.*not BayesianCaseModel"):
+        plots.plot_prototypes(table)
+    with pytest.raises(ValueError, match=r"image_shape=\(5, 5\) has 25 pixels, but the model has 24 features"):
+        plots.plot_prototypes(images.explain(), image_shape=(5, 5))
+    for wrong in (24, (4,), (4.0, 6), (-4, -6), "46", (True, 24)):
+        with pytest.raises(ValueError, match="two positive whole numbers, height and width"):
+            plots.plot_prototypes(images.explain(), image_shape=wrong)
+    with pytest.raises(ValueError, match="names has 1 entries"):
+        plots.plot_ribbon(table, ["a"])
+    with pytest.raises(ValueError, match="sweeps must be a positive whole number"):
+        plots.plot_history(images, image_shape=(4, 6), sweeps=0)
+    forgetful = fit(mixed[0], keep_draws=False)
+    with pytest.raises(ValueError, match="fit with keep_draws=True"):
+        plots.plot_history(forgetful)
