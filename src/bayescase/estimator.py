@@ -1,23 +1,25 @@
-"""BayesianCaseModel: the scikit-learn coat. Here, and only here, the paper's symbols get public words."""
+"""BayesianCaseModel: the scikit-learn coat. Here, and only here, the paper's symbols get public words.
+
+Long because everything public has its whole documentation; nothing is computed here.
+"""
 
 from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
-from typing import Any, NamedTuple
+from os import path as os_path
+from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
-from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import ClassifierTags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from . import __version__, storage
+from . import __version__, predicting
+from .errors import BayescaseWarning, ParameterError, Setting
 from .explaining.explanation import (
     AgreementExplanation,
     CaseExplanation,
@@ -28,54 +30,24 @@ from .explaining.explanation import (
     explain_case,
     explain_pair,
 )
-from .reading.encoding import Encoding, FeatureTable, describe, kinds_in_words
-from .reading.similarity import similarity_table
-from .reading.tables import is_missing, read
-from .sampling.checks import (
-    check_cluster,
+from .fitted import Fitted, Interval, KeptDraws
+from .parameters import (
     check_columns,
-    check_fitted,
     check_names,
-    check_parameters,
-    check_pins,
-    check_prototype_prior,
-    check_q,
-    check_start,
-    is_auto,
-    is_int,
-    is_learned,
-    warn_empty_rows,
+    check_watch,
+    params_from_json,
+    params_to_json,
+    refuse_forgotten,
+    warn_of_results,
 )
-from .sampling.diagnostics import Diagnostics, Round, diagnose, to_arviz
-from .sampling.hyper import LEARNED, Learn, gamma_of
-from .sampling.posterior import AGREE, Candidate, summarise, top_candidates
-from .sampling.run import Plan, Report, doubling, one_round, run, seed_of
-from .state import Data, Hyper, chunks, make_data, make_hyper
-
-SINGLE_LABEL = 100  # sweeps at the start of a seeded chain that move whole cases only
-TOP_CANDIDATES = 10
-FULL = 0.05  # from this probability of max_clusters clusters on, there may be more
-FOLD, SCORE, DRAW = 1 << 20, 1 << 21, 1 << 22  # streams of random numbers beside those of the chains 0, 1, 2, …
-
-
-class Interval(NamedTuple):
-    """Posterior mean of a number, and the interval that holds it with probability 0.9."""
-
-    mean: float
-    low: float
-    high: float
-
-
-class KeptDraws(NamedTuple):
-    """Every kept draw, labels aligned: the first axis is the chain, the second the draw.
-
-    With n_clusters="auto" S is `max_clusters`; the labels from `n_clusters_` on are the main one of no case.
-    """
-
-    z: np.ndarray  # (chains, draws, N, P) cluster of each cell; 0 where the cell is missing
-    p: np.ndarray  # (chains, draws, S) row of the catalogue
-    omega: np.ndarray  # (chains, draws, S, P)
-    log_joint: np.ndarray  # (chains, draws)
+from .reading.encoding import Encoding, FeatureTable, describe, kinds_in_words
+from .reading.tables import read
+from .sampling.checkpoint import seed_of
+from .sampling.diagnostics import Diagnostics, to_arviz
+from .sampling.posterior import Candidate
+from .sampling.problem import Given, Settings, is_int, prepare
+from .sampling.run import Report, Run, Watch, run_to_end
+from .storage import FileFormatError
 
 
 class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
@@ -107,12 +79,6 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         Which values of a case agree with the prototype's: equal ones; those at most ε away (in units of whole numbers, else in
         places on the scale of an ordered feature or in bins); those for which the function of two values is at most ε; or a
         table with an entry from 0 to 1 for the prototype's value (row) and the case's (column). A mapping sets it per feature.
-    pins : mapping, default=None
-        What is certain: {"prototypes": {cluster: row of the catalogue}, "subspaces": {cluster: {feature: True or False}},
-        "cases": {row: cluster}}, each as far as needed. Clusters that are pinned keep their numbers.
-    prototype_prior : array of shape (n_candidates,) or (n_clusters, n_candidates), default=None
-        Prior weight of each candidate, for all clusters or for each. If None, candidates without gaps are equal, and one with
-        gaps has the weight 1 − q for each: what it lacks cannot be a key feature.
     subspace_prior : array of shape (n_clusters, n_features), default=None
         Prior probability that the feature belongs to the subspace of the cluster, in place of `q`; NaN where `q` holds.
     sampler : {"rows", "collapsed"}, default="rows"
@@ -131,13 +97,10 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         Keep every `thin`-th sweep after the burn-in.
     n_chains : int, default=4
         Independent chains, each with a start of its own.
-    init : {"seeded", "cases", "cells", "mixed"}, a list of these or array of shape (n_samples,), default="mixed"
-        Start of the chains: cases near seeds that lie far apart, a random label per case, a random label per cell (per case
-        at alpha = 0), or given labels, with -1 for unknown (drawn at random). A list names the start of each chain; "mixed"
-        is "seeded", "cases", "seeded", and so on: chains that agree although they started differently can be trusted more.
-    candidates : table, default=None
-        The catalogue that prototypes are chosen from, with the features of X, matched by name if both have names; the cases
-        themselves if None.
+    init : {"seeded", "cases", "cells", "mixed"} or a list of the first three, default="mixed"
+        Start of the chains: cases near seeds that lie far apart, a random label per case, or a random label per cell (per case
+        at alpha = 0). A list names the start of each chain; "mixed" is "seeded", "cases", "seeded", and so on: chains that
+        agree although they started differently can be trusted more. `fit` also takes labels to start from.
     bins : int, tuple, list or mapping, default=5
         How numbers other than a few integers are cut into intervals: into n at quantiles (n or ("quantile", n)), into n of
         equal width (("uniform", n)), or at given edges ([18, 65]: below 18, 18 to 65, 65 or more); or a mapping from columns
@@ -156,16 +119,10 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     max_count : int, default=1
         Sparse matrices become absent (zero) and present (anything else), at the default 1; with a larger number they must
         hold counts, and the values are 0, 1, …, with the last one for this many or more.
-    heat : float, default=1.0
-        Power of the likelihood at the first sweep, between 0 and 1; it rises to 1 by the middle of the burn-in. Kept draws
-        are never heated.
     keep_draws : bool, default=False
         Keep every draw in `draws_`; needs memory for n_chains × kept draws × X.
-    callback : callable, default=None
-        Called after each sweep with a `Report`; a true result stops the run.
-    checkpoint : path, default=None
-        File that is written every few seconds and at the end. A run that finds it continues where it stopped and gives the
-        same result as an uninterrupted one.
+    warm_start : bool, default=False
+        Keep the chains in memory after `fit`, so that `more` can go on from there. Without it `more` needs a checkpoint.
     n_jobs : int, default=None
         Threads; -1 uses all processors. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
@@ -215,7 +172,11 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     hyperparameters_ : dict of str to Interval
         Posterior mean and 90 % interval of each hyperparameter that was learned.
     case_names_ : list of str or None
-        Names of the rows of the catalogue, if `name_cases` has given them.
+        Names of the rows of the catalogue: of the cases, unless `fit` got `candidates`.
+    interrupted_ : bool
+        Was the run stopped, by Ctrl-C or a callback? Then the results rest on the second half of what was run.
+    fitted_ : Fitted
+        All of this in one frozen object, which explanations, plots and reports are made of.
     draws_ : KeptDraws
         All kept draws, if `keep_draws` is set.
     n_features_in_ : int
@@ -234,8 +195,6 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         c: Any = 50.0,
         q: Any = 0.8,
         similarity: Any = "match",
-        pins: Mapping | None = None,
-        prototype_prior: Any = None,
         subspace_prior: Any = None,
         sampler: str = "rows",
         n_iter: Any = 1000,
@@ -244,16 +203,13 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         thin: int = 5,
         n_chains: int = 4,
         init: Any = "mixed",
-        candidates: Any = None,
         bins: Any = 5,
         feature_types: Any = None,
         missing_values: Any = None,
         top_values: Any = None,
         max_count: int = 1,
-        heat: float = 1.0,
         keep_draws: bool = False,
-        callback: Callable[[Report], Any] | None = None,
-        checkpoint: str | PathLike | None = None,
+        warm_start: bool = False,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -265,8 +221,6 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         self.c = c
         self.q = q
         self.similarity = similarity
-        self.pins = pins
-        self.prototype_prior = prototype_prior
         self.subspace_prior = subspace_prior
         self.sampler = sampler
         self.n_iter = n_iter
@@ -275,23 +229,32 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         self.thin = thin
         self.n_chains = n_chains
         self.init = init
-        self.candidates = candidates
         self.bins = bins
         self.feature_types = feature_types
         self.missing_values = missing_values
         self.top_values = top_values
         self.max_count = max_count
-        self.heat = heat
         self.keep_draws = keep_draws
-        self.callback = callback
-        self.checkpoint = checkpoint
+        self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 
     # --- fit ----------------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None) -> BayesianCaseModel:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        candidates: Any = None,
+        pins: Mapping[str, Any] | None = None,
+        prototype_prior: Any = None,
+        init: Any = None,
+        case_names: Sequence[Any] | None = None,
+        checkpoint: str | PathLike | None = None,
+        callback: Callable[[Report], Any] | None = None,
+    ) -> BayesianCaseModel:
         """Infer clusters, prototypes and subspaces.
 
         Parameters
@@ -300,18 +263,36 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             Strings, categories, booleans, integers, numbers and missing cells (NaN, None, NA, null), as a NumPy array, a data
             frame (pandas, polars, pyarrow), a mapping of columns, or a SciPy sparse matrix.
         y : ignored
+        candidates : table, default=None
+            The catalogue that prototypes are chosen from, with the features of X, matched by name if both have names; the
+            cases themselves if None.
+        pins : mapping, default=None
+            What is certain: {"prototypes": {cluster: row of the catalogue}, "subspaces": {cluster: {feature: True or False}},
+            "cases": {row: cluster}}, each as far as needed. Clusters that are pinned keep their numbers.
+        prototype_prior : array of shape (n_candidates,) or (n_clusters, n_candidates), default=None
+            Prior weight of each candidate, for all clusters or for each. If None, candidates without gaps are equal, and one
+            with gaps has the weight 1 − q for each: what it lacks cannot be a key feature.
+        init : array of shape (n_samples,), default=None
+            Labels to start all chains from, with -1 for unknown (drawn at random), in place of the parameter `init`.
+        case_names : sequence of str, default=None
+            Names of the rows of the catalogue, which are the cases unless `candidates` is given. If None, the index of a
+            pandas data frame, if it consists of words.
+        checkpoint : path, default=None
+            File that is written every few seconds and at the end. A run that finds it continues where it stopped and gives
+            the same result as an uninterrupted one.
+        callback : callable, default=None
+            Called after each sweep with a `Report`; a true result stops the run.
 
         Returns
         -------
         self
         """
-        check_parameters(self)
-        table = read(X)
-        N, auto = table.n_cases, is_auto(self.n_clusters)
-        S = min(self.max_clusters, N) if auto else self.n_clusters
-        if S > N:
-            raise ValueError(f"n_clusters={S} needs at least {S} cases, but the data has n_samples={N}.")
-        catalogue = None if self.candidates is None else read(self.candidates)
+        settings = Settings(**{name: getattr(self, name) for name in Settings.__dataclass_fields__})
+        refuse_forgotten(self.get_params(deep=False))
+        settings.check()
+        check_watch(checkpoint, callback)
+        table, catalogue = read(X), None if candidates is None else read(candidates)
+        names = check_names(case_names, (table if catalogue is None else catalogue).n_cases)
         encoding = Encoding.learn(
             table,
             self.bins,
@@ -323,130 +304,122 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         )
         if self.verbose:
             print(*kinds_in_words(encoding), sep="\n", file=sys.stderr)
-        P, columns = len(encoding.features), encoding.columns
-        x, _ = encoding.encode(table)
-        warn_empty_rows(x)
-        candidates = None if catalogue is None else encoding.encode(catalogue)[0]
-        n_candidates = N if candidates is None else len(candidates)
-        q, q_free = check_q(self.q, self.subspace_prior, S, P)
-        weight = check_prototype_prior(self.prototype_prior, n_candidates, S, auto)
-        weight = weigh_gaps(x if candidates is None else candidates, q) if weight is None else weight
-        weight, z_held, omega_held = check_pins(self.pins, weight, S, N, n_candidates, encoding)
-        similarity = similarity_table(self.similarity, encoding)
-        data = make_data(x, encoding.offset, candidates, weight, similarity, z_held, omega_held)
-        given = {name: getattr(self, name) for name in ("alpha", "lam", "c")}
-        hyper = make_hyper(S, P, **{name: 1.0 if is_learned(value) else value for name, value in given.items()}, q=q)
-        if auto:
-            hyper = hyper._replace(gamma=gamma_of(data))
-        names = [name for name, value in {**given, "q": self.q}.items() if is_learned(value)]
-        learn = Learn(tuple(names), q_free, auto)
-        start = check_start(self.init, N, S, self.n_chains)
-        if hyper.alpha == 0 and isinstance(start, tuple):  # every case has one label, from the start to the end
-            start = tuple("cases" if kind == "cells" else kind for kind in start)
-        rounds = doubling(int(self.max_iter)) if is_auto(self.n_iter) else one_round(self.n_iter, self.burn_in)
-        kinds = start if isinstance(start, tuple) else ("labels",) * self.n_chains
-        whole_cases = min(SINGLE_LABEL, rounds[0].first // 2)
-        plan = Plan(
-            sampler=self.sampler,
-            rounds=rounds,
-            thin=int(self.thin),
-            n_chains=self.n_chains,
-            start=start,
-            single_label=tuple(whole_cases if kind in ("seeded", "cases") else 0 for kind in kinds),
-            heat=float(self.heat),
-            keep_draws=bool(self.keep_draws),
-            seed=self._choose_seed(),
-        )
-        draws = run(
-            data,
-            hyper,
-            plan,
-            learn,
-            n_jobs=effective_n_jobs(self.n_jobs),
-            callback=self.callback,
-            verbose=self.verbose,
-            checkpoint=self.checkpoint,
-        )
-        posterior = summarise(draws.chains, prune=auto)
-        hyper = mean_hyper(hyper, learn, posterior, draws)
-        self._set_results(columns, encoding, data, hyper, plan.seed, posterior._asdict(), draws.trace, draws.kept, plan.thin)
-        if self.keep_draws:
-            self.draws_ = keep(draws, posterior.relabel)
-        elif hasattr(self, "draws_"):
-            del self.draws_
-        if draws.interrupted:
-            return self
-        if auto and S < N and self.n_clusters_probabilities_.get(S, 0.0) >= FULL:
-            warnings.warn(f"All max_clusters={S} clusters are in use: raise max_clusters.", stacklevel=2)
-        if not self.diagnostics_.converged:
-            warnings.warn(f"{self.diagnostics_.verdict} {self.diagnostics_.advice}", ConvergenceWarning, stacklevel=2)
-        return self
+        given = Given(catalogue, pins, prototype_prior, init)
+        problem = prepare(table, encoding, settings, given, self._choose_seed(checkpoint))
+        run = Run(problem, effective_n_jobs(self.n_jobs))
+        return self._finish(run, names, checkpoint, callback)
 
-    def _choose_seed(self):
-        """Without a random_state, a run that finds its checkpoint goes on with the seed that it had."""
-        known = None if self.random_state is not None or self.checkpoint is None else seed_of(self.checkpoint)
-        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)) if known is None else known
+    def more(
+        self, n_iter: int, *, checkpoint: str | PathLike | None = None, callback: Callable[[Report], Any] | None = None
+    ) -> BayesianCaseModel:
+        """Run longer: the result is that of one run of all the sweeps together.
 
-    def _set_results(self, columns, encoding, data, hyper, seed, posterior, trace, kept, thin):
-        """Give the results their public names; also what `load` calls."""
-        self.n_features_in_ = len(encoding.features)
-        if columns is not None:
-            self.feature_names_in_ = np.array(columns, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        self._encoding, self._data, self._hyper, self._seed = encoding, data, hyper, seed
-        self._posterior, self._trace, self._kept, self._thin = posterior, trace, kept, thin
-        self._n_features_out = len(hyper.beta)
-        # In the paper these are p_s, ω_sj, π_i and φ_sj.
-        self.prototype_probabilities_: list[tuple[Candidate, ...]] = top_candidates(
-            posterior["p"], data.candidates, data.log_weight, posterior["values"], TOP_CANDIDATES
-        )
-        self.prototypes_ = np.array([ranked[0].row for ranked in self.prototype_probabilities_])
-        self.prototype_cases_ = encoding.decode(data.candidates[self.prototypes_])
-        self.subspace_probabilities_ = posterior["chance"]
-        self.subspaces_ = self.subspace_probabilities_ > 0.5
-        self.memberships_ = posterior["memberships"]
-        self.labels_ = np.argmax(self.memberships_, axis=1)
-        self.value_probabilities_ = [part.T for part in np.split(posterior["values"], encoding.offset[1:-1])]
-        self.feature_values_ = [feature.values for feature in encoding.features]
-        self.feature_types_ = {feature.name: feature.kind for feature in encoding.features}
-        self.log_joint_ = trace["log_joint"]
-        self.chain_overlap_ = posterior["overlap"]
-        self.n_clusters_ = len(hyper.beta)
-        pooled = {name: trace[name][self.chain_overlap_ >= AGREE, kept.first : kept.end] for name in trace}
-        self.hyperparameters_ = {
-            name: Interval(float(pooled[name].mean()), *np.quantile(pooled[name], (0.05, 0.95)).tolist())
-            for name in LEARNED
-            if name in pooled
-        }
-        self.n_clusters_probabilities_: Any = None
-        if "clusters_in_use" in pooled:
-            numbers, times = np.unique(pooled["clusters_in_use"], return_counts=True)
-            self.n_clusters_probabilities_ = dict(
-                zip(numbers.astype(int).tolist(), (times / times.sum()).tolist(), strict=True)
-            )
-        self.diagnostics_: Diagnostics = diagnose(trace, kept, self.chain_overlap_)
-        self.n_iter_ = self.log_joint_.shape[1]
-        self.case_names_: list[str] | None = None  # of these cases; a new fit has others
-
-    def name_cases(self, names: Any) -> BayesianCaseModel:
-        """Give the cases names, which explanations then use and `save` keeps.
+        If there are at least as many new sweeps as there were, the second half of all is kept, as in one long run; if fewer,
+        the burn-in stays as it was, as it does if `burn_in` is set.
 
         Parameters
         ----------
-        names : sequence of str or None
-            Names of the rows of the catalogue, which are the cases unless `candidates` was given. None forgets them.
+        n_iter : int
+            Sweeps to add.
+        checkpoint : path, default=None
+            The checkpoint that `fit` wrote. Not needed right after a `fit` with warm_start=True.
+        callback : callable, default=None
+            As in `fit`.
 
         Returns
         -------
         self
         """
         check_is_fitted(self)
-        self.case_names_ = check_names(names, len(self._data.candidates))
+        check_watch(checkpoint, callback)
+        if not is_int(n_iter) or n_iter < 1:
+            raise ParameterError(
+                "{parameter} must be a whole number of at least 1, not {value!r}.", parameter="n_iter", value=n_iter
+            )
+        run = getattr(self, "_run", None)
+        if run is None:
+            if checkpoint is None or not os_path.exists(checkpoint):
+                raise ParameterError(
+                    "There is no run to go on with: fit with {warm_start}, or give the {parameter} that fit wrote.",
+                    parameter="checkpoint",
+                    warm_start=Setting("warm_start", True),
+                )
+            run = Run(self.fitted_.problem, effective_n_jobs(self.n_jobs))
+            run.resume(checkpoint)
+        run.extend(n_iter, self.burn_in)
+        return self._finish(run, self.fitted_.case_names, checkpoint, callback, resume=False)
+
+    def _finish(self, run, names, checkpoint, callback, resume=True):
+        """Run to the end, and show what was found."""
+        self._run = None
+        try:
+            if resume and checkpoint is not None and os_path.exists(checkpoint):
+                run.resume(checkpoint)
+            run_to_end(run, Watch(callback, checkpoint, self.verbose))
+            self._show(Fitted.of_run(run, names))
+        finally:
+            if self.warm_start:
+                self._run = run
+            else:
+                run.close()
+        warn_of_results(self.fitted_)
         return self
 
-    def _names(self, names):
-        return self.case_names_ if names is None else check_names(names, len(self._data.candidates))
+    def _choose_seed(self, checkpoint):
+        """Without a random_state, a run that finds its checkpoint goes on with the seed that it had."""
+        known = None if self.random_state is not None or checkpoint is None else seed_of(checkpoint)
+        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)) if known is None else known
+
+    def _show(self, fitted: Fitted) -> None:
+        """Give the results their public names; also what `load` calls."""
+        encoding, posterior = fitted.encoding, fitted.posterior
+        self.fitted_ = fitted
+        self.n_features_in_ = len(encoding.features)
+        if encoding.columns is not None:
+            self.feature_names_in_ = np.array(encoding.columns, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self._n_features_out = fitted.n_clusters
+        # In the paper these are p_s, ω_sj, π_i and φ_sj.
+        self.prototype_probabilities_: list[tuple[Candidate, ...]] = fitted.candidates
+        self.prototypes_ = fitted.prototypes
+        self.prototype_cases_ = fitted.prototype_values
+        self.subspace_probabilities_ = posterior.omega_prob
+        self.subspaces_ = fitted.subspaces
+        self.memberships_ = posterior.memberships
+        self.labels_ = fitted.labels
+        self.value_probabilities_ = fitted.value_probabilities
+        self.feature_values_ = [feature.values for feature in encoding.features]
+        self.feature_types_ = {feature.name: feature.kind for feature in encoding.features}
+        self.log_joint_ = fitted.trace["log_joint"]
+        self.chain_overlap_ = posterior.overlap
+        self.n_clusters_ = fitted.n_clusters
+        self.hyperparameters_: dict[str, Interval] = fitted.hyperparameters
+        self.n_clusters_probabilities_: dict[int, float] | None = fitted.n_clusters_probabilities
+        self.diagnostics_: Diagnostics = fitted.diagnostics
+        self.n_iter_ = fitted.n_sweeps
+        self.interrupted_ = fitted.interrupted
+        self.case_names_: list[str] | None = None if fitted.case_names is None else list(fitted.case_names)
+        if fitted.draws is not None:
+            self.draws_: KeptDraws = fitted.draws
+        elif hasattr(self, "draws_"):
+            del self.draws_
+
+    def name_cases(self, names: Sequence[Any] | None) -> BayesianCaseModel:
+        """Give the cases names, which explanations then use and `save` keeps.
+
+        Parameters
+        ----------
+        names : sequence of str or None
+            Names of the rows of the catalogue, which are the cases unless `fit` got `candidates`. None forgets them.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        self._show(self.fitted_.named(check_names(names, len(self.fitted_.data.candidates))))
+        return self
 
     def describe_features(self) -> FeatureTable:
         """How the columns were read: name, type, number of values, share of missing cells and the first values of each.
@@ -457,7 +430,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             A tuple with a `FeatureSummary` per feature, which prints as a table.
         """
         check_is_fitted(self)
-        return describe(self._encoding, self._data.x)
+        return describe(self.fitted_.encoding, self.fitted_.data.x)
 
     # --- new cases ----------------------------------------------------------------------------------------------------
 
@@ -477,31 +450,45 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         return self.predict_proba(X)
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Memberships of cases, as `transform` gives them, but always a plain array."""
-        from .kernels.cpu.newcases import fold_in
+        """Memberships of cases, as `transform` gives them, but always a plain array.
 
+        Parameters
+        ----------
+        X : array or table of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_clusters)
+        """
         x = self._encode(X)
-        mean = np.zeros((len(x), self._n_features_out))
-        self._fold(x, FOLD, lambda rows, d, fold, seed: fold_in(x[rows], fold, seed, mean[rows]))
-        return mean / mean.sum(axis=1, keepdims=True)
+        return predicting.memberships(self.fitted_, x, effective_n_jobs(self.n_jobs))
 
     def predict(self, X: Any) -> np.ndarray:
-        """The cluster with the largest membership for each case."""
-        return np.argmax(self.predict_proba(X), axis=1)
+        """The cluster with the largest membership for each case.
 
-    def score_samples(self, X: Any) -> np.ndarray:
-        """Log predictive probability of each case, averaged over draws of φ. Missing cells are left out of a case.
+        Parameters
+        ----------
+        X : array or table of shape (n_samples, n_features)
 
         Returns
         -------
         ndarray of shape (n_samples,)
         """
-        from .kernels.cpu.newcases import PARTICLES, log_probability
+        return np.argmax(self.predict_proba(X), axis=1)
 
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Log predictive probability of each case, averaged over draws of φ. Missing cells are left out of a case.
+
+        Parameters
+        ----------
+        X : array or table of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
         x = self._encode(X)
-        value = np.zeros((len(self._posterior["tables"]), len(x), PARTICLES))
-        self._fold(x, SCORE, lambda rows, d, fold, seed: log_probability(x[rows], fold, seed, value[d, rows]))
-        return logsumexp(value, axis=(0, 2)) - np.log(len(value) * PARTICLES)
+        return predicting.log_probabilities(self.fitted_, x, effective_n_jobs(self.n_jobs))
 
     def score(self, X: Any, y: Any = None) -> float:
         """Mean log predictive probability of a case; larger is better.
@@ -535,31 +522,27 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         """
         check_is_fitted(self)
         if not is_int(n_samples) or n_samples < 1:
-            raise ValueError(f"n_samples must be a positive whole number, not {n_samples!r}.")
-        seed = [self._seed, DRAW] if random_state is None else check_random_state(random_state).randint(2**31 - 1)
-        rng = np.random.default_rng(seed)
-        tables, prior, offset = self._posterior["tables"], self._posterior["prior"], self._encoding.offset
-        S, P = self._hyper.q.shape
-        which = rng.integers(len(tables), size=n_samples)
-        mixed = self._hyper.alpha > 0
-        pi = np.exp(log_dirichlet(prior[which], rng)) if mixed else np.eye(S)[pick(prior[which], rng)]
-        x = np.empty((n_samples, P), dtype=np.int64)
-        z = np.empty((n_samples, P), dtype=np.int64)
-        for j in range(P):
-            z[:, j] = pick(pi, rng)
-            x[:, j] = offset[j] + pick(tables[which, offset[j] : offset[j + 1], z[:, j]].astype(float), rng)
-        most = (z[:, :, None] == np.arange(S)).sum(axis=1).argmax(axis=1)
-        return self._encoding.decode(x), most
+            raise ParameterError(
+                "{parameter} must be a positive whole number, not {value!r}.", parameter="n_samples", value=n_samples
+            )
+        seed = None if random_state is None else check_random_state(random_state).randint(2**31 - 1)
+        x, labels = predicting.sample(self.fitted_, n_samples, seed)
+        return self.fitted_.encoding.decode(x), labels
+
+    def _encode(self, X):
+        check_is_fitted(self)
+        table = read(X)
+        check_columns(type(self).__name__, self.fitted_.encoding, table)
+        x, unseen = self.fitted_.encoding.encode(table)
+        if unseen:
+            some = "{n} cells have values" if unseen > 1 else "{n} cell has a value"
+            warnings.warn(BayescaseWarning(some + " never seen in fit; counted as missing.", n=unseen), stacklevel=3)
+        return x
 
     # --- explanations -------------------------------------------------------------------------------------------------
 
-    def explain(self, names: Any = None) -> ModelExplanation:
+    def explain(self) -> ModelExplanation:
         """What the clusters are: prototypes, key features, what tells them apart, and the members that fit badly.
-
-        Parameters
-        ----------
-        names : sequence of str, default=None
-            Names of the rows of the catalogue, which are the cases unless `candidates` was given; `case_names_` if None.
 
         Returns
         -------
@@ -567,87 +550,66 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             Prints as text; `to_json` gives plain JSON.
         """
         check_is_fitted(self)
-        return explain(self, self._names(names))
+        return explain(self.fitted_)
 
-    def explain_case(self, X: Any, names: Any = None) -> CaseExplanation:
+    def explain_case(self, X: Any) -> CaseExplanation:
         """Where a case belongs and why: memberships, agreement with the prototype, and what speaks for this cluster.
 
         Parameters
         ----------
         X : table with one row, a mapping from features to values, or an int
-            The case; a number is the row of a case of the fit.
-        names : sequence of str, default=None
-            Names of the rows of the catalogue; `case_names_` if None.
+            The case; a number is the row of a case of the fit, which is explained by what the fit found.
 
         Returns
         -------
         CaseExplanation
         """
-        from .kernels.cpu.newcases import fold_in
-
         check_is_fitted(self)
-        names = self._names(names)
         if is_int(X):
-            if not 0 <= X < len(self._data.x):
-                raise ValueError(f"There is no case {X}: the model was fitted to {len(self._data.x)}, counted from 0.")
-            x = self._data.x[int(X) : int(X) + 1]
-        else:
-            if isinstance(X, Mapping):
-                X = {name: [value] if np.ndim(value) == 0 else value for name, value in X.items()}
-            x = self._encode(X)
-            if len(x) != 1:
-                raise ValueError(f"explain_case takes one case, not {len(x)}.")
-        tables = np.zeros((len(self._posterior["tables"]), 1, self._n_features_out))
-        self._fold(x, FOLD, lambda rows, d, fold, seed: fold_in(x[rows], fold, seed, tables[d, rows]))
-        return explain_case(self, x[0], tables[:, 0] / tables[:, 0].sum(axis=1, keepdims=True), names)
+            return explain_case(self.fitted_, int(X))
+        if isinstance(X, Mapping):
+            X = {name: [value] if np.ndim(value) == 0 else value for name, value in X.items()}
+        x = self._encode(X)
+        if len(x) != 1:
+            raise ParameterError("explain_case takes one case, not {n}.", n=len(x))
+        return explain_case(self.fitted_, x[0])
 
-    def explain_pair(self, first: int, second: int, names: Any = None) -> PairExplanation:
+    def explain_pair(self, first: int, second: int) -> PairExplanation:
         """How two clusters differ.
 
         Parameters
         ----------
         first, second : int
             The clusters.
-        names : sequence of str, default=None
-            Names of the rows of the catalogue; `case_names_` if None.
 
         Returns
         -------
         PairExplanation
         """
         check_is_fitted(self)
-        for s in (first, second):
-            check_cluster(self, s)
-        if first == second:
-            raise ValueError(f"explain_pair needs two different clusters, not {first} twice.")
-        return explain_pair(self, int(first), int(second), self._names(names))
+        return explain_pair(self.fitted_, first, second)
 
-    def explain_agreement(self, cluster: int, names: Any = None) -> AgreementExplanation:
+    def explain_agreement(self, cluster: int) -> AgreementExplanation:
         """Which members of a cluster agree with its prototype, key feature by key feature; `plots.plot_agreement` draws it.
 
         Parameters
         ----------
         cluster : int
-        names : sequence of str, default=None
-            Names of the rows of the catalogue.
 
         Returns
         -------
         AgreementExplanation
         """
         check_is_fitted(self)
-        check_cluster(self, cluster)
-        return explain_agreement(self, int(cluster), self._names(names))
+        return explain_agreement(self.fitted_, cluster)
 
-    def report(self, path: str | PathLike, names: Any = None, image_shape: Any = None, title: str | None = None) -> None:
+    def report(self, path: str | PathLike, image_shape: tuple[int, int] | None = None, title: str | None = None) -> None:
         """Write one HTML file that explains the model; needs the extra `plots`. It opens from disk and needs no network.
 
         Parameters
         ----------
         path : path
             File to write; one that is there is replaced.
-        names : sequence of str, default=None
-            Names of the rows of the catalogue.
         image_shape : (height, width), default=None
             The features are the pixels of an image, row by row.
         title : str, default=None
@@ -655,12 +617,13 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         """
         from .explaining.render.report import write_report
 
-        write_report(self, path, names=names, image_shape=image_shape, title=title)
+        check_is_fitted(self)
+        write_report(self.fitted_, path, image_shape=image_shape, title=title)
 
     def _html_cards(self, more):
         from .explaining.render.html import notebook
 
-        return notebook(self.explain(), more) if hasattr(self, "_posterior") else more
+        return notebook(self.explain(), more) if hasattr(self, "fitted_") else more
 
     @property
     def _repr_html_(self):  # as scikit-learn: an attribute only if its display is set to diagrams
@@ -672,36 +635,6 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         if "text/html" in bundle:
             bundle["text/html"] = self._html_cards(bundle["text/html"])
         return bundle
-
-    def _encode(self, X):
-        check_is_fitted(self)
-        table = read(X)
-        check_columns(self, table)
-        x, unseen = self._encoding.encode(table)
-        if unseen:
-            warnings.warn(
-                f"{unseen} cell{'s have values' if unseen > 1 else ' has a value'} never seen in fit; counted as missing.",
-                stacklevel=3,
-            )
-        return x
-
-    def _fold(self, x, purpose, kernel):
-        """kernel(rows, d, fold, seed) for every kept table d of φ and every block of rows, a block per thread."""
-        from .kernels.cpu.newcases import make_fold
-        from .kernels.cpu.sweep import split
-        from .kernels.rng import stream
-
-        seed = stream(self._seed, purpose)
-
-        def block(rows):
-            for d, (phi, prior) in enumerate(zip(self._posterior["tables"], self._posterior["prior"], strict=True)):
-                total = float(prior.sum())
-                hyper = self._hyper._replace(alpha=total if self._hyper.alpha > 0 else 0.0, beta=prior / total)
-                kernel(slice(*rows), d, make_fold(self._data, hyper, phi), seed)
-
-        n_jobs = effective_n_jobs(self.n_jobs)
-        with ThreadPoolExecutor(n_jobs) as pool:
-            list(pool.map(block, split(len(x), n_jobs)))
 
     def to_arviz(self) -> Any:
         """The trace as ArviZ takes it, to plot and to summarise; needs the extra `arviz`.
@@ -716,78 +649,47 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         xarray.DataTree with ArviZ 1.x, arviz.InferenceData with 0.x
         """
         check_is_fitted(self)
-        sweeps = np.arange(self._kept.first, self._kept.end, self._thin if hasattr(self, "draws_") else 1)
-        more, names = {}, [feature.name for feature in self._encoding.features]
-        if hasattr(self, "draws_"):
-            more = {
-                "prototype": self.draws_.p[..., : self.n_clusters_],
-                "subspace": self.draws_.omega[:, :, : self.n_clusters_],
-            }
+        fitted, S = self.fitted_, self.n_clusters_
+        kept, draws, names = fitted.kept, fitted.draws, [feature.name for feature in fitted.encoding.features]
+        sweeps = np.arange(kept.first, kept.end, 1 if draws is None else fitted.plan.thin)
+        more = {} if draws is None else {"prototype": draws.p[..., :S], "subspace": draws.omega[:, :, :S]}
         dims = {"prototype": ("cluster",), "subspace": ("cluster", "feature")}
-        coords = {"cluster": np.arange(self._n_features_out), "feature": names}
         about = {"inference_library": "bayescase", "inference_library_version": __version__}
-        return to_arviz(self._trace, sweeps, more, dims, coords, about)
+        return to_arviz(fitted.trace, sweeps, more, dims, {"cluster": np.arange(S), "feature": names}, about)
 
     # --- files --------------------------------------------------------------------------------------------------------
 
     def save(self, path: str | PathLike) -> None:
         """Write the fitted model to one file: arrays and JSON, no pickle.
 
-        The results and all that new cases need are kept. Of the parameters, `candidates`, `prototype_prior`, `similarity`,
-        `callback` and `checkpoint` are not: give them again before you fit again.
+        The results, the parameters and all that new cases need are kept. A `similarity` that is a function cannot be: the model
+        that `load` returns asks for it before it is fitted again.
+
+        Parameters
+        ----------
+        path : path
         """
         check_is_fitted(self)
-        header = {
-            "params": {name: json_value(value) for name, value in self.get_params(deep=False).items() if name not in UNSAVED},
-            **self._encoding.to_json(),
-            "seed": self._seed,
-            "kept": list(self._kept),
-            "thin": self._thin,
-            "hyper": {name: getattr(self._hyper, name) for name in ("alpha", "lam", "c", "gamma")},
-            "own_cases": self._data.candidates is self._data.x,
-            "case_names": self.case_names_,
-        }
-        arrays = {f"posterior/{name}": value for name, value in self._posterior.items()}
-        arrays |= {f"trace/{name}": value for name, value in self._trace.items()}
-        arrays |= {f"data/{name}": value for name, value in self._data._asdict().items() if not name.endswith("_held")}
-        arrays |= {"hyper/beta": self._hyper.beta, "hyper/q": self._hyper.q}
-        if header["own_cases"]:
-            del arrays["data/candidates"]
-        if hasattr(self, "draws_"):
-            arrays |= {f"draws/{name}": value for name, value in self.draws_._asdict().items()}
-        storage.write(path, "model", header, arrays)
+        self.fitted_.with_settings(params_to_json(self.get_params(deep=False))).save(path)
 
     @classmethod
     def load(cls, path: str | PathLike) -> BayesianCaseModel:
-        """Read a model that `save` wrote. A damaged, foreign or newer file raises `FileFormatError`."""
-        header, arrays = storage.read(path, "model")
+        """Read a model that `save` wrote. A damaged, foreign or newer file raises `FileFormatError`.
+
+        Parameters
+        ----------
+        path : path
+
+        Returns
+        -------
+        BayesianCaseModel
+        """
+        fitted = Fitted.load(path)
         try:
-            group: dict[str, dict] = {name: {} for name in ("posterior", "trace", "data", "hyper", "draws")}
-            for name, value in arrays.items():
-                kind, _, rest = name.partition("/")
-                group[kind][rest] = value
-            if header["own_cases"]:
-                group["data"]["candidates"] = group["data"]["x"]
-            model = cls(**{name: from_json_value(value) for name, value in header["params"].items()})
-            encoding, data = Encoding.from_json(header), Data(**group["data"], **NOTHING_HELD)
-            hyper = Hyper(**header["hyper"], **group["hyper"])
-            check_fitted(header, encoding, data, hyper, group["posterior"], group["trace"], group["draws"])
-            model._set_results(
-                header["columns"],
-                encoding,
-                data,
-                hyper,
-                header["seed"],
-                group["posterior"],
-                group["trace"],
-                Round(*header["kept"]),
-                header["thin"],
-            )
-            model.case_names_ = header.get("case_names")
-            if group["draws"]:
-                model.draws_ = KeptDraws(**group["draws"])
+            model = cls(**params_from_json(fitted.settings))
         except Exception as error:  # whatever a damaged or hostile file leads to
-            raise storage.FileFormatError(f"{path!r} is not a whole bayescase model ({error!r}).") from error
+            raise FileFormatError(f"{os_path.abspath(path)!r} is not a whole bayescase model ({error!r}).") from error
+        model._show(fitted)
         return model
 
     def __sklearn_tags__(self):
@@ -800,77 +702,5 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         tags.classifier_tags = ClassifierTags(multi_class=True)
         return tags
 
-
-UNSAVED = (
-    "candidates",
-    "prototype_prior",
-    "similarity",
-    "callback",
-    "checkpoint",
-)  # not needed after the fit, and not always JSON
-NOTHING_HELD: dict[str, Any] = {"z_held": np.zeros(0, dtype=np.int64), "omega_held": np.zeros((0, 0), dtype=np.int8)}
-
-
-def weigh_gaps(candidates, q):
-    """Π_j (1 − q_j) over the features that a candidate lacks, as (M, 1), or None if none has gaps.
-
-    Without it a gap would be an advantage: a value that the cluster does not share costs 1 − q, a missing one nothing.
-    """
-    cost = np.log1p(-q.mean(axis=0))
-    log_weight = np.concatenate([(candidates[rows] < 0) @ cost for rows in chunks(*candidates.shape)])
-    return np.exp(log_weight - log_weight.max())[:, None] if log_weight.any() else None
-
-
-def mean_hyper(hyper, learn, posterior, draws):
-    """The hyperparameters, with posterior means for what was learned, for the clusters in use."""
-    S = posterior.memberships.shape[1]
-    pooled = posterior.overlap >= AGREE
-    mean = {name: float(draws.trace[name][pooled, draws.kept.first : draws.kept.end].mean()) for name in learn.names}
-    q = np.where(learn.q_free, mean.pop("q", 0.5), hyper.q)[:S]
-    beta = posterior.prior.mean(axis=0)
-    return hyper._replace(**mean, beta=beta / beta.sum(), q=q)
-
-
-def log_dirichlet(shape, rng):
-    """Dirichlet draws, one per row, on the log scale: small shapes underflow."""
-    log_gamma = np.log(rng.gamma(shape + 1.0)) + np.log(rng.random(shape.shape)) / shape
-    return log_gamma - logsumexp(log_gamma, axis=1, keepdims=True)
-
-
-def json_value(value):
-    """A parameter as JSON; mappings as pairs, since their keys may be numbers."""
-    if isinstance(value, np.random.RandomState) or is_missing(value):
-        return None  # the fit has moved a RandomState on
-    if isinstance(value, (str, bool, int, float)):
-        return value
-    if isinstance(value, Mapping):
-        return {"pairs": [[json_value(key), json_value(item)] for key, item in value.items()]}
-    if isinstance(value, (list, tuple)):
-        return [json_value(item) for item in value]
-    return np.asarray(value).tolist()  # arrays, series, NumPy's numbers, …
-
-
-def from_json_value(value):
-    if isinstance(value, dict):
-        return {key: from_json_value(item) for key, item in value["pairs"]}
-    if isinstance(value, list) and not any(isinstance(item, (str, dict)) or item is None for item in value):
-        return np.array(value)
-    return value
-
-
-def pick(weights, rng):
-    """One index per row, ∝ its weights."""
-    edges = np.cumsum(weights, axis=1)
-    return (edges < rng.random((len(weights), 1)) * edges[:, -1:]).sum(axis=1)
-
-
-def keep(draws, relabel):
-    """Every kept draw, labels as in the posterior."""
-    chains, n = draws.chains, draws.chains[0].n
-    z = []
-    for chain, order in zip(chains, relabel, strict=True):
-        to = np.argsort(order).astype(chain.z.dtype)
-        z.append(np.where(chain.data.x < 0, 0, to[chain.z[:n]]))
-    omega = [chain.omega[:n][:, order] for chain, order in zip(chains, relabel, strict=True)]
-    p = [chain.p[:n][:, order] for chain, order in zip(chains, relabel, strict=True)]
-    return KeptDraws(np.stack(z), np.stack(p), np.stack(omega), np.stack([chain.log_joint[:n] for chain in chains]))
+    def __getstate__(self):
+        return {name: value for name, value in super().__getstate__().items() if name != "_run"}  # threads cannot be pickled

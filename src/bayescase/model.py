@@ -1,6 +1,6 @@
 """The Bayesian Case Model (Kim, Rudin, Shah, NIPS 2014), one equation per function.
 
-The leaf functions take and return scalars and are plain Python: `kernels.tables` compiles these very objects, so what the
+The leaf functions take and return scalars and are plain Python: `kernels.equations` compiles these very objects, so what the
 tests hold against `log_joint` is what the samplers run. `log_joint` and `simulate` are the model as a whole, in NumPy.
 
 Values are global codes: feature j owns the codes offset[j] .. offset[j + 1] - 1, and -1 is a missing cell.
@@ -58,8 +58,8 @@ def g_table(data, hyper, p, omega):
         for j in range(P):
             u = data.candidates[p[s], j]
             if u >= 0:
-                for e in range(data.k_ptr[u], data.k_ptr[u + 1]):
-                    table[data.k_idx[e], s] = g(hyper.lam, hyper.c, omega[s, j], data.k_val[e])
+                for e in range(data.book.k_ptr[u], data.book.k_ptr[u + 1]):
+                    table[data.book.k_idx[e], s] = g(hyper.lam, hyper.c, omega[s, j], data.book.k_val[e])
     return table
 
 

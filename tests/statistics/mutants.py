@@ -11,16 +11,17 @@ from pathlib import Path
 import bayescase
 
 RNG, MODEL, HYPER = "kernels/rng.py", "model.py", "sampling/hyper.py"
-CPU, ROWS, TABLES = (f"kernels/cpu/{name}.py" for name in ("sweep", "rows", "tables"))
+DRIVER, EQUATIONS = "kernels/driver.py", "kernels/equations.py"
+ROWS, TABLES, COLLAPSED, ENGINE = (f"kernels/cpu/{name}.py" for name in ("rows", "tables", "collapsed", "engine"))
 
-EARLY_PHI = """    update_p_omega(data, hyper, state, work, key, blocked=True)
-    a = hyper.alpha * hyper.beta
+EARLY_PHI = """    update_p_omega_early = driver.update_p_omega(hyper, state, candidates, key)
+    moved = rows.update_z(driver.tables, np.uint64(derive(key, ROW)), by_cell)
 """
 OWN_COLLAPSED = "z_weight(prior, n[s] + (s == a), g_sv[v, s], n_sv[v, s] + (s == a),"
-STALE = """    fresh = state.n_sv.copy()
-    n_sv = getattr(work, "stale", fresh)
-    work.stale = fresh
-    n_sj = np.add.reduceat(n_sv, starts)
+STALE = """        fresh = state.n_sv.copy()
+        stale = getattr(self, "stale", fresh)
+        self.stale = fresh
+        n_sj = np.add.reduceat(stale, self.book.offset[:-1], dtype=stale.dtype)
 """
 
 # name: [(file, what stands there, what is put there)]; every text must occur exactly `times` times
@@ -31,14 +32,17 @@ MUTANTS = {
         (ROWS, "r -= row_weight(a[s], 0.0, phi[s, v])", "r -= 2.0 * row_weight(a[s], 0.0, phi[s, v])", 1),
     ],
     "alpha/S twice": [
-        (CPU, "    a = hyper.alpha * hyper.beta\n", "    a = hyper.alpha * hyper.beta / len(hyper.beta)\n", 1),
-        (TABLES, "row_weight(hyper.alpha * hyper.beta[s], 0.0,", "row_weight(hyper.alpha * hyper.beta[s] / S, 0.0,", 1),
-        (TABLES, "leave_mass(hyper.alpha * hyper.beta[s],", "leave_mass(hyper.alpha * hyper.beta[s] / S,", 1),
-        (CPU, "prior = hyper.alpha * hyper.beta[s]", "prior = hyper.alpha * hyper.beta[s] / S", 1),
+        (
+            DRIVER,
+            "self.tables.a[:] = hyper.alpha * hyper.beta",
+            "self.tables.a[:] = hyper.alpha * hyper.beta / len(hyper.beta)",
+            1,
+        ),
+        (COLLAPSED, "prior = hyper.alpha * hyper.beta[s]", "prior = hyper.alpha * hyper.beta[s] / S", 1),
     ],
     "cell in its own counts": [
-        (CPU, "z_weight(prior, n[s], g_sv[v, s], n_sv[v, s],", OWN_COLLAPSED, 1),
-        (ROWS, "n[used[0]] - 1.0, a[used[0]], u)", "n[used[0]], a[used[0]], u)", 1),
+        (COLLAPSED, "z_weight(prior, n[s], g_sv[v, s], n_sv[v, s],", OWN_COLLAPSED, 1),
+        (ROWS, "n[used[0]] - 1.0, a[used[0]], row.u)", "n[used[0]], a[used[0]], row.u)", 1),
         (ROWS, "phi, s, smooth, P - 1.0, a, u)", "phi, s, smooth, P, a, u)", 1),
         (ROWS, "row_weight(0.0, n[used[t]], phi", "row_weight(0.0, n[used[t]] + (used[t] == own), phi", 1),
         (ROWS, "row_weight(0.0, n[b], phi[b, v])", "row_weight(0.0, n[b] + (b == own), phi[b, v])", 1),
@@ -55,77 +59,71 @@ MUTANTS = {
     ],
     "g without c": [(MODEL, "return lam * (1.0 + c * omega * k)", "return lam * (1.0 + omega * k)", 1)],
     "phi before p and omega": [
-        (CPU, "    a = hyper.alpha * hyper.beta\n", EARLY_PHI, 1),
-        (
-            CPU,
-            "    return update_p_omega(data, hyper, state, work, key, blocked=True), np.append",
-            "    return 0.0, np.append",
-            1,
-        ),
+        (DRIVER, "    moved = rows.update_z(driver.tables, np.uint64(derive(key, ROW)), by_cell)\n", EARLY_PHI, 1),
+        (DRIVER, "    return driver.update_p_omega(hyper, state, candidates, key), moved\n", "    return 0.0, moved\n", 1),
     ],
     "stale evidence": [
-        (CPU, "    n_sj = np.add.reduceat(state.n_sv, starts, dtype=state.n_sv.dtype)\n", STALE, 1),
-        (
-            CPU,
-            "data, work.rises, state.n_sv, n_sj, hyper.q, state.omega, blocked",
-            "data, work.rises, n_sv, n_sj, hyper.q, state.omega, blocked",
-            1,
-        ),
+        (DRIVER, "        n_sj = np.add.reduceat(state.n_sv, self.book.offset[:-1], dtype=state.n_sv.dtype)\n", STALE, 1),
+        (DRIVER, "                state.n_sv,\n                n_sj,\n", "                stale,\n                n_sj,\n", 1),
     ],
 }
 ROWS_ONLY = {"phi before p and omega"}  # the collapsed sampler has no φ
 
-NO_OMEGA = "data._replace(omega_held=data.omega_held[:0]), work.rises, state.n_sv, n_sj"
-SUM1 = "np.repeat(np.arange(data.offset[-1]), np.diff(data.k_ptr)), weights=k - lam"
+SUM1 = "np.repeat(np.arange(offset[-1]), np.diff(book.k_ptr)), weights=k - lam"
 
 # One function of one file: name: (file, where it is called from, the function, what stands there, what is put there).
 # `break_function` puts it in the place of the right one for the length of a test.
 BROKEN = {
-    "K transposed": (TABLES, CPU, "make_rises", SUM1, "data.k_idx, weights=k - lam"),
-    "K without fractions": (TABLES, CPU, "make_rises", "1.0, data.k_val)", "1.0, np.ceil(data.k_val))"),
-    "beta forgotten, rows": (TABLES, TABLES, "row_rises", "np.log(hyper.beta)[None]", "np.zeros((1, len(hyper.beta)))"),
-    "beta forgotten, collapsed": (CPU, CPU, "update_z_collapsed", "np.log(hyper.beta)", "np.zeros(S)"),
+    "K transposed": (TABLES, DRIVER, "make_rises", SUM1, "book.k_idx, weights=k - lam"),
+    "K without fractions": (TABLES, DRIVER, "make_rises", "1.0, book.k_val)", "1.0, np.ceil(book.k_val))"),
+    "beta forgotten, rows": (TABLES, DRIVER, "row_rises", "np.log(hyper.beta)[None]", "np.zeros((1, len(hyper.beta)))"),
+    "beta forgotten, collapsed": (COLLAPSED, DRIVER, "update_z_collapsed", "np.log(hyper.beta)", "np.zeros(S)"),
     "case in its own counts": (
-        CPU,
-        CPU,
+        COLLAPSED,
+        COLLAPSED,
         "move_case",
         "z_weight(1.0, 0.0, g_sv[v, s], n_sv[v, s], g_sum[j, s], n_sj[j, s])",
         "z_weight(1.0, 0.0, g_sv[v, s], n_sv[v, s] + (s == a), g_sum[j, s], n_sj[j, s] + (s == a))",
     ),
-    "held rows move, rows": (CPU, CPU, "sweep_rows", "state.z, data.z_held, work.gaps", "state.z, data.z_held[:0], work.gaps"),
+    "held rows move, rows": (ROWS, ENGINE, "update_z", "if len(held) > 0 and held[i] >= 0:", "if False:"),
     "held rows move, collapsed": (
-        CPU,
-        CPU,
-        "sweep_collapsed",
-        "update_z_collapsed(data, state.z",
-        "update_z_collapsed(data._replace(z_held=data.z_held[:0]), state.z",
+        COLLAPSED,
+        DRIVER,
+        "update_z_collapsed",
+        "is_held = len(held) > 0 and held[i] >= 0",
+        "is_held = False",
     ),
-    "held omega summed out": (CPU, CPU, "update_p_omega", "data, work.rises, state.n_sv, n_sj", NO_OMEGA),
-    "held omega summed out of a table": (
+    "held omega summed out": (
         TABLES,
-        TABLES,
+        DRIVER,
         "update_evidence",
-        "summed = blocked and not (some_held and data.omega_held[s, j] >= 0)",
-        "summed = blocked",
+        "not (len(held) > 0 and held[s, j] >= 0)",
+        "True",
     ),
     "reseat: case in its own counts": (
-        CPU,
-        CPU,
+        COLLAPSED,
+        DRIVER,
         "reseat",
         "z_weight(1.0, 0.0, g_sv[v, s], n_sv[v, s], g_sum[j, s], n_sj[j, s])",
         "z_weight(1.0, 0.0, g_sv[v, s], n_sv[v, s] + (s == a), g_sum[j, s], n_sj[j, s] + (s == a))",
     ),
     "reseat: case at its own table": (
-        CPU,
-        CPU,
+        COLLAPSED,
+        DRIVER,
         "reseat",
-        "np.log(hyper.gamma / S + m), 1.0",
-        "np.log(hyper.gamma / S + m + (np.arange(S) == a)), 1.0",
+        "np.log(hyper.gamma / S + m), u[i]",
+        "np.log(hyper.gamma / S + m + (np.arange(S) == a)), u[i]",
     ),
-    "reseat without gamma": (CPU, CPU, "reseat", "np.log(hyper.gamma / S + m), 1.0", "np.log(1e-9 + m), 1.0"),
-    "reseat: counts of rows not kept": (CPU, CPU, "reseat", "state.n_rows[b, size] += 1", "state.n_rows[a, size] += 1"),
+    "reseat without gamma": (COLLAPSED, DRIVER, "reseat", "np.log(hyper.gamma / S + m), u[i]", "np.log(1e-9 + m), u[i]"),
+    "reseat: counts of rows not kept": (
+        COLLAPSED,
+        DRIVER,
+        "reseat",
+        "state.n_rows[b, size] += 1",
+        "state.n_rows[a, size] += 1",
+    ),
     "reseat with several tables": (HYPER, HYPER, "reseat_some", "chosen = (n > 0) & (own == 1)", "chosen = n > 0"),
-    "reseat held rows": (HYPER, HYPER, "main_label", "if len(data.z_held):", "if False:"),
+    "reseat held rows": (HYPER, HYPER, "main_label", " & (held < 0)", ""),
     "tables from l = 1": (HYPER, HYPER, "count_tables", "np.arange(width - 1)", "np.arange(1, width)"),
     "beta without gamma": (HYPER, HYPER, "update", "dirichlet(hyper.gamma / len(m) + m, rng)", "dirichlet(1e-3 + m, rng)"),
     "gamma not divided": (
@@ -162,11 +160,8 @@ BROKEN = {
 def break_function(monkeypatch, name):
     """Put a function of BROKEN in the place of the right one, until the test ends."""
     file, used_in, function, old, new = BROKEN[name]
-    broken = getattr(broken_module(name, file, old, new), function)
     module = importlib.import_module("bayescase." + used_in.removesuffix(".py").replace("/", "."))
-    monkeypatch.setattr(module, function, broken)
-    if function.startswith("sweep_"):
-        monkeypatch.setitem(module.sweeps, function.removeprefix("sweep_"), broken)
+    monkeypatch.setattr(module, function, getattr(broken_module(name, file, old, new), function))
 
 
 def broken_module(name, file, old, new):
@@ -185,37 +180,37 @@ def broken_module(name, file, old, new):
         assert spec.loader is not None
         sys.modules[module] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(sys.modules[module])
-        if file == TABLES:
-            share_tuples(sys.modules[module])
+        share_tuples(sys.modules[module], importlib.import_module(f"{parent}.{stem}"))
     return sys.modules[module]
 
 
-def share_tuples(tables):
-    """numba takes tuples of equal names for one type, then finds they are not."""
-    for shared in ("Rises", "Tables", "Scratch"):
-        setattr(tables, shared, getattr(kernels(part="cpu.tables"), shared))
+def share_tuples(mutant, original):
+    """numba takes tuples of equal names for one type, then finds they are not: the mutant uses those of the package."""
+    for name, value in list(vars(mutant).items()):
+        if isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields"):
+            setattr(mutant, name, getattr(original, name))
 
 
-def kernels(name=None, part="cpu.sweep"):
-    """The module `kernels.<part>` of the package, or of a mutant of it."""
+def package(name=None, part="kernels"):
+    """The module `part` of the package, or of a mutant of it."""
     if name is None:
-        return importlib.import_module(f"bayescase.kernels.{part}")
-    package = "mutant_" + "".join(ch if ch.isalnum() else "_" for ch in name)
-    if package not in sys.modules:
+        return importlib.import_module(f"bayescase.{part}")
+    mutant = "mutant_" + "".join(ch if ch.isalnum() else "_" for ch in name)
+    if mutant not in sys.modules:
         folder = Path(tempfile.mkdtemp(prefix="bayescase-mutant-"))
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
         source = Path(bayescase.__file__).parent
-        shutil.copytree(source, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(source, folder / mutant, ignore=shutil.ignore_patterns("__pycache__"))
         for file, old, new, times in MUTANTS[name]:
-            path = folder / package / file
+            path = folder / mutant / file
             text = path.read_text(encoding="utf-8")
             assert text.count(old) == times, f"{file} has changed: the mutant {name!r} finds {old!r} {text.count(old)} times"
             path.write_text(text.replace(old, new), encoding="utf-8")
         sys.path.insert(0, str(folder))
         try:
-            tables = importlib.import_module(f"{package}.kernels.cpu.tables")
-            importlib.import_module(f"{package}.kernels.cpu.sweep")
+            importlib.import_module(f"{mutant}.kernels")
         finally:
             sys.path.remove(str(folder))
-        share_tuples(tables)
-    return importlib.import_module(f"{package}.kernels.{part}")
+        for module in [name for name in sys.modules if name.startswith(f"{mutant}.")]:
+            share_tuples(sys.modules[module], importlib.import_module(module.replace(mutant, "bayescase", 1)))
+    return importlib.import_module(f"{mutant}.{part}")

@@ -25,7 +25,7 @@ def tiny_pinned(**given):
     data, hyper = tiny("table", q=[[0.6, 0.3], [0.2, 0.8], [0.5, 0.4]], **given)
     weight = np.array([[1.0, 0.0, 1.0], [2.0, 0.0, 0.0], [1.0, 0.0, 3.0], [1.5, 1.0, 1.0]])  # cluster 1 has candidate 3
     held = {"z_held": np.array([-1, 2, -1]), "omega_held": np.array([[-1, 1], [-1, -1], [0, -1]], dtype=np.int8)}
-    return make_data(data.x, data.offset, data.candidates, weight, data[4:7])._replace(**held), hyper
+    return make_data(data.x, data.offset, data.candidates, weight, data.book[1:])._replace(**held), hyper
 
 
 def similarity_of(rng, offset, kernel):
@@ -162,6 +162,6 @@ def similarity_row(data, u, codes):
     """K_j(u, ·) over the codes of a feature; nothing is similar to a missing value."""
     k = np.zeros(len(codes))
     if u >= 0:
-        span = slice(data.k_ptr[u], data.k_ptr[u + 1])
-        k[data.k_idx[span] - codes[0]] = data.k_val[span]
+        span = slice(data.book.k_ptr[u], data.book.k_ptr[u + 1])
+        k[data.book.k_idx[span] - codes[0]] = data.book.k_val[span]
     return k

@@ -1,18 +1,16 @@
 """Level 7: however the work is split or stored, the same integers."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import pytest
 from numba import njit
 
-from bayescase.kernels.cpu import sweep as cpu
 from bayescase.kernels.cpu.rows import move_cells, row_labels, row_sums
-from bayescase.kernels.cpu.tables import ROWS, lanes_for
+from bayescase.kernels.cpu.tables import ROWS, Tables, lanes_for, make_scratch
 from bayescase.kernels.rng import derive, stream
 from bayescase.sampling.starts import init
-from bayescase.state import make_data, make_hyper, new_state
+from bayescase.state import make_data, make_hyper
 
+from .chains import Bench
 from .judge import REJECT_BELOW, pearson
 
 
@@ -20,11 +18,10 @@ def chain(x, offset, S, sampler, *, x_type=np.int64, z_type=None, n_blocks=1, th
     data = make_data(x.astype(x_type), offset)
     hyper = make_hyper(S, x.shape[1], alpha, 0.7, 8.0, 0.5)
     z = init(data, hyper, "cases", np.random.default_rng(0))
-    state = new_state(data, z if z_type is None else z.astype(z_type), S)
-    with ThreadPoolExecutor(max(threads, 1)) as pool:
-        work = cpu.Work(data, hyper, state.z.dtype, pool if threads else None, n_blocks)
-        joint = [cpu.sweeps[sampler](data, hyper, state, work, stream(3, t))[0] for t in range(sweeps)]
-    return np.where(x < 0, 0, state.z), state.p.copy(), state.omega.copy(), joint
+    bench = Bench(data, hyper, z if z_type is None else z.astype(z_type), n_jobs=max(threads, 1), n_blocks=n_blocks)
+    joint = [bench.sweep(sampler, stream(3, t))[0] for t in range(sweeps)]
+    bench.threads.close()
+    return np.where(x < 0, 0, bench.z), bench.state.p, bench.state.omega, joint
 
 
 def table(N=203, P=45, V=5, gaps=0.1):
@@ -67,7 +64,7 @@ def test_row_sums_at_the_edges_of_the_lanes(S):
         for lo in range(0, N, ROWS):
             hi = min(lo + ROWS, N)
             sums = np.full(ROWS * lanes, 99.0)
-            row_sums(values.ravel(), lanes, x, P, lo, hi, sums)
+            row_sums(values.ravel(), lanes, x.reshape(-1), P, lo, hi, sums)
             expected = values.astype(float)[x[lo:hi] + 1].sum(axis=1)
             np.testing.assert_allclose(sums[: (hi - lo) * lanes].reshape(-1, lanes), expected, atol=1e-4)
 
@@ -81,13 +78,13 @@ def test_fast_paths_of_cell_moves(alpha, start):
     phi = np.ones((S, P + 1), dtype=np.float32)
     phi[:, 1:] = rng.dirichlet(np.ones(S), size=P).T
     a = alpha * rng.dirichlet(np.ones(S) * 5)
-    x = np.arange(P)[None, :].copy()
+    x = np.arange(P)
     smooth = (a[:, None] * phi).sum(axis=0).astype(np.float32)
     smooth[0] = 0
     for gaps in (False, True):
-        x[0, gap] = -1 if gaps else gap
-        cells = [j for j in range(P) if x[0, j] >= 0]
-        often = (
+        x[gap] = -1 if gaps else gap
+        cells = [j for j in range(P) if x[j] >= 0]
+        bound = (
             1.00001 * ((smooth - a[:, None] * phi) / ((P - 1) * phi + smooth))[:, 1:]
         )  # each cell has a feature of one value
         # exact distribution of the row after one pass, by composing the conditionals
@@ -96,7 +93,7 @@ def test_fast_paths_of_cell_moves(alpha, start):
             after = {}
             for state, prob in states.items():
                 n = np.bincount([s for d, s in enumerate(state) if d != c], minlength=S)
-                w = (a + n) * phi[:, x[0, j] + 1]
+                w = (a + n) * phi[:, x[j] + 1]
                 for s in range(S):
                     new = (*state[:c], s, *state[c + 1 :])
                     after[new] = after.get(new, 0.0) + prob * w[s] / w.sum()
@@ -104,37 +101,19 @@ def test_fast_paths_of_cell_moves(alpha, start):
         index = {state: k for k, state in enumerate(states)}
         counts, n_draws = np.zeros(len(states)), 60_000
         drawn = np.zeros((n_draws, P), dtype=int)
-        run(
-            x,
-            np.array([start]),
-            phi,
-            smooth,
-            np.ascontiguousarray(often, dtype=np.float32),
-            a,
-            gaps,
-            n_draws,
-            drawn := np.zeros((n_draws, P), dtype=int),
-        )
+        none = np.zeros(0, dtype=np.float32)
+        tables = Tables(phi, none, smooth, np.ascontiguousarray(bound, dtype=np.float32), a, np.zeros((0, 0)))
+        run(x, np.array(start), gaps, tables, make_scratch(np.arange(P + 1), S, np.int64).row, drawn)
         for row in drawn:
             counts[index[tuple(row[cells])]] += 1
         assert pearson(counts, n_draws * np.array(list(states.values()))) > REJECT_BELOW
 
 
 @njit
-def run(x, start, phi, smooth, often, a, gaps, n_draws, out):
-    S, P = phi.shape[0], x.shape[1]
-    n, used, u, cut, rare, cells = (
-        np.zeros(S),
-        np.zeros(S, np.int64),
-        np.zeros(P, np.float32),
-        np.zeros(P, np.int32),
-        np.zeros(P, np.bool_),
-        np.zeros((3, P), np.float32),
-    )
-    where, old = np.zeros(P + 1, np.int64), np.zeros(P + 1, np.int64)
-    for t in range(n_draws):
+def run(x, start, gaps, tables, row, out):
+    for t in range(len(out)):
         z = start.copy()
-        n[:] = 0
-        k = row_labels(x, z, 0, P, gaps, n, used)
-        move_cells(x, z, 0, P, phi, smooth, often, a, derive(np.uint64(7), t), u, cut, rare, cells, n, used, k, where, old)
-        out[t] = z[0]
+        row.n[:] = 0
+        k = row_labels(x, z, gaps, row.n, row.used)
+        move_cells(x, z, tables, derive(np.uint64(7), t), k, row)
+        out[t] = z

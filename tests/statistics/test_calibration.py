@@ -7,10 +7,11 @@ from scipy.stats import norm
 from bayescase import model
 from bayescase.kernels.rng import stream
 from bayescase.sampling.starts import init
-from bayescase.state import make_data, make_hyper, new_state
+from bayescase.state import make_data, make_hyper
 
+from .chains import Bench
 from .judge import REJECT_BELOW, pearson, smallest
-from .mutants import MUTANTS, ROWS_ONLY, kernels
+from .mutants import MUTANTS, ROWS_ONLY
 
 pytestmark = pytest.mark.slow
 
@@ -33,31 +34,29 @@ def quantities(data, hyper, z, p, omega):
     return (n_is.max(axis=1) / P).mean(), omega.sum(), matches, (n_sv**2).sum(), model.log_joint(data, hyper, z, p, omega)
 
 
-def ranks(cpu, sampler, n_data):
+def ranks(mutant, sampler, n_data):
     """(n_data, quantities) ranks 0 … RANKS; ties are broken at random."""
     base, hyper = problem()
     rng = np.random.default_rng(8)
     out = np.empty((n_data, len(NAMES)), dtype=int)
-    work = None
     for d in range(n_data):
         drawn = model.simulate(base, hyper, rng, N)
         data = base._replace(x=drawn.x)
         truth = np.array(quantities(data, hyper, drawn.z, drawn.p, drawn.omega), dtype=float)
-        state = new_state(data, init(data, hyper, ("seeded", "cells")[d % 2], rng), S)
-        work = work or cpu.Work(data, hyper, state.z.dtype)
-        cpu.update_p_omega(data, hyper, state, work, stream(d), True)
+        chain = Bench(data, hyper, init(data, hyper, ("seeded", "cells")[d % 2], rng), mutant)
+        chain.update_p_omega(stream(d))
         draws = np.empty((RANKS, len(NAMES)))
         for t in range(BURN + RANKS * THIN):
-            cpu.sweeps[sampler](data, hyper, state, work, stream(d, t))
+            chain.sweep(sampler, stream(d, t))
             if t >= BURN and (t - BURN) % THIN == THIN - 1:
-                draws[(t - BURN) // THIN] = quantities(data, hyper, state.z, state.p, state.omega)
+                draws[(t - BURN) // THIN] = quantities(data, hyper, chain.z, chain.state.p, chain.state.omega)
         below, equal = (draws < truth).sum(axis=0), (draws == truth).sum(axis=0)
         out[d] = below + rng.integers(0, equal + 1)
     return out
 
 
-def verdict(cpu, sampler, n_data):
-    found = ranks(cpu, sampler, n_data)
+def verdict(mutant, sampler, n_data):
+    found = ranks(mutant, sampler, n_data)
     expected = np.full(RANKS + 1, n_data / (RANKS + 1))
     p_values = {name: pearson(np.bincount(found[:, k], minlength=RANKS + 1), expected) for k, name in enumerate(NAMES)}
     # a small shift shows in the mean of the ranks before it shows in their histogram
@@ -68,7 +67,7 @@ def verdict(cpu, sampler, n_data):
 
 @pytest.mark.parametrize("sampler", ["rows", "collapsed"])
 def test_ranks_are_uniform(sampler):
-    (p, which), p_values = verdict(kernels(), sampler, 1500)
+    (p, which), p_values = verdict(None, sampler, 1500)
     assert p > REJECT_BELOW, (which, p_values)
 
 
@@ -76,5 +75,5 @@ def test_ranks_are_uniform(sampler):
     ("sampler", "mutant"), [(s, m) for m in MUTANTS for s in ("rows", "collapsed") if s == "rows" or m not in ROWS_ONLY]
 )
 def test_mutant_is_rejected(sampler, mutant):
-    (p, which), p_values = verdict(kernels(mutant), sampler, 5000)
+    (p, which), p_values = verdict(mutant, sampler, 5000)
     assert p < REJECT_BELOW, (which, p_values)

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from bayescase import model
-from bayescase.kernels.cpu import sweep as cpu
 from bayescase.kernels.rng import stream
 from bayescase.sampling import hyper as hyper_
 from bayescase.sampling.starts import init
-from bayescase.state import check, make_data, make_hyper, new_state
+from bayescase.state import make_data, make_hyper
 
+from .chains import Bench
 from .mutants import break_function
 from .problems import random_problem
 
@@ -25,20 +25,20 @@ def test_counts_are_those_of_z(sampler, alpha, start):
         x[rng.random(x.shape) < 0.2] = -1
         data = make_data(x, offset)
         hyper = make_hyper(S, P, alpha, 0.5, 5.0, 0.5)
-        state = new_state(data, init(data, hyper, start, rng), S)
-        work = cpu.Work(data, hyper, state.z.dtype)
-        moved = 0
+        chain = Bench(data, hyper, init(data, hyper, start, rng))
+        state, moves = chain.state, 0
         for t in range(6):
-            before = state.z.copy()
-            log_joint, info = cpu.sweeps[sampler](data, hyper, state, work, stream(t), heat=1.0 if t % 2 else 0.5, cells=t != 2)
-            check(data, state)
-            moved += int((before != state.z)[x >= 0].any())
-            assert log_joint == pytest.approx(model.log_joint(data, hyper, state.z, state.p, state.omega), abs=1e-8)
-            n_is = model.count(data, state.z, S)[1]
+            before = chain.z.copy()
+            log_joint, moved = chain.sweep(sampler, stream(t), cells=t != 2)
+            chain.check()
+            moves += int((before != chain.z)[x >= 0].any())
+            assert log_joint == pytest.approx(model.log_joint(data, hyper, chain.z, state.p, state.omega), abs=1e-8)
+            assert np.array_equal(state.u, data.candidates[state.p])
+            n_is = model.count(data, chain.z, S)[1]
             some = n_is.sum(axis=1) > 0
             purity = (n_is[some].max(axis=1) / n_is[some].sum(axis=1)).sum()
-            assert info[2] / 2**32 == pytest.approx(purity, abs=1e-6)
-        assert S == 1 or moved, "nothing was tested: no label ever moved"
+            assert moved.purity == pytest.approx(purity, abs=1e-6)
+        assert S == 1 or moves, "nothing was tested: no label ever moved"
 
 
 def held_problem(alpha, seed=0):
@@ -49,28 +49,28 @@ def held_problem(alpha, seed=0):
 def check_held(sampler, alpha):
     data, hyper = held_problem(alpha)
     S, seen = len(hyper.beta), data.x >= 0
-    state = new_state(data, init(data, hyper, "cases", np.random.default_rng(0)), S)
-    work = cpu.Work(data, hyper, state.z.dtype)
-    cpu.update_p_omega(data, hyper, state, work, stream(99), blocked=True)
-    moved = {"z": False, "p": False, "omega": False}
+    chain = Bench(data, hyper, init(data, hyper, "cases", np.random.default_rng(0)))
+    chain.update_p_omega(stream(99))
+    state = chain.state
+    moves = {"z": False, "p": False, "omega": False}
     cases, cells = data.z_held >= 0, data.omega_held >= 0
     for t in range(30):
-        before = state.z.copy(), state.p.copy(), state.omega.copy()
-        log_joint, info = cpu.sweeps[sampler](data, hyper, state, work, stream(t))
-        check(data, state)
-        assert log_joint == pytest.approx(model.log_joint(data, hyper, state.z, state.p, state.omega), abs=1e-8)
-        assert (state.z[cases] == data.z_held[cases, None])[seen[cases]].all(), "a held case moved"
+        before = chain.z.copy(), state.p.copy(), state.omega.copy()
+        log_joint, moved = chain.sweep(sampler, stream(t))
+        chain.check()
+        assert log_joint == pytest.approx(model.log_joint(data, hyper, chain.z, state.p, state.omega), abs=1e-8)
+        assert (chain.z[cases] == data.z_held[cases, None])[seen[cases]].all(), "a held case moved"
         assert (state.omega[cells] == data.omega_held[cells]).all(), "a held ω moved"
         assert state.p[0] == 2, "a held prototype moved"
-        assert np.isin(work.chance[cells], [0, 1]).all()
-        n_is = model.count(data, state.z, S)[1]
+        assert np.isin(state.omega_prob[cells], [0, 1]).all()
+        n_is = model.count(data, chain.z, S)[1]
         assert alpha > 0 or ((n_is > 0).sum(axis=1) <= 1).all(), "at α = 0 a case has one label"
         main = n_is[n_is.any(axis=1)]
         if alpha == 0:  # else two labels may tie
-            assert info[3] == len(np.unique(main.argmax(axis=1)))
-        for name, old, new in zip(moved, before, (state.z, state.p, state.omega), strict=True):
-            moved[name] |= bool((old != new).any())
-    assert all(moved.values()), f"nothing was tested: {moved}"
+            assert moved.clusters_in_use == len(np.unique(main.argmax(axis=1)))
+        for name, old, new in zip(moves, before, (chain.z, state.p, state.omega), strict=True):
+            moves[name] |= bool((old != new).any())
+    assert all(moves.values()), f"nothing was tested: {moves}"
 
 
 @pytest.mark.parametrize("sampler", ["rows", "collapsed"])
@@ -95,18 +95,17 @@ def check_reseat(alpha, held):
         rng = np.random.default_rng(seed)
         data, hyper = random_problem(rng, S=4, N=90, P=5, kernel="within", alpha=alpha, held=held)
         S = len(hyper.beta)
-        state = new_state(data, init(data, hyper, "cases", rng), S)
-        work = cpu.Work(data, hyper, state.z.dtype)
-        cpu.sweeps["rows"](data, hyper, state, work, stream(seed))
-        before = state.z.copy()
-        m = hyper_.reseat_some(data, hyper, state, rng)
-        check(data, state)
-        n_is = model.count(data, state.z, S)[1]
+        chain = Bench(data, hyper, init(data, hyper, "cases", rng))
+        chain.sweep("rows", stream(seed))
+        before = chain.z.copy()
+        m = hyper_.reseat_some(chain.driver, chain.rows, hyper, chain.state, rng)
+        chain.check()
+        n_is = model.count(data, chain.z, S)[1]
         assert ((n_is > 0).sum(axis=0) <= m).all()
         assert (m <= n_is.sum(axis=0)).all()
         if alpha == 0:
             assert np.array_equal(m, (n_is > 0).sum(axis=0))
-        rows = ((before != state.z) & (data.x >= 0)).any(axis=1)
+        rows = ((before != chain.z) & (data.x >= 0)).any(axis=1)
         assert 0 < rows.sum() <= hyper_.RESEATED
         assert ((n_is[rows] > 0).sum(axis=1) == 1).all()
         assert (model.count(data, before, S)[1][rows].max(axis=1) == n_is[rows].max(axis=1)).all()
@@ -129,8 +128,8 @@ def test_reseat_mutant_is_rejected(monkeypatch, mutant):
 
 def test_check_notices_a_wrong_count():
     data, hyper = random_problem(np.random.default_rng(0))
-    state = new_state(data, init(data, hyper, "cells", np.random.default_rng(0)), len(hyper.beta))
-    check(data, state)
-    state.n_sv[0, 0] += 1
+    chain = Bench(data, hyper, init(data, hyper, "cells", np.random.default_rng(0)))
+    chain.check()
+    chain.state.n_sv[0, 0] += 1
     with pytest.raises(AssertionError, match="recount"):
-        check(data, state)
+        chain.check()

@@ -10,10 +10,11 @@ from bayescase import model
 from bayescase.kernels.rng import stream
 from bayescase.sampling import hyper as hyper_
 from bayescase.sampling.starts import init
-from bayescase.state import count_observed, new_state
+from bayescase.state import count_observed
 
+from .chains import Bench
 from .judge import REJECT_BELOW, pearson, smallest
-from .mutants import MUTANTS, ROWS_ONLY, break_function, kernels
+from .mutants import MUTANTS, ROWS_ONLY, break_function
 from .problems import enumerate_posterior, log_prior_of_rows, tiny, tiny_pinned
 
 THIN = 8
@@ -45,23 +46,23 @@ def variants():
     return {name: (*make(), enumerate_posterior(*make())) for name, make in VARIANTS.items()}
 
 
-def run(cpu, data, hyper, sampler, n_draws, seed=5):
+def run(mutant, data, hyper, sampler, n_draws, seed=5):
     S = len(hyper.beta)
     rng = np.random.default_rng(seed)
-    state = new_state(data, init(data, hyper, "cells" if hyper.alpha > 0 else "cases", rng), S)
+    chain = Bench(data, hyper, init(data, hyper, "cells" if hyper.alpha > 0 else "cases", rng), mutant)
+    state = chain.state
     learn = hyper_.Learn(beta=hyper.gamma > 0)
-    n_i = np.bincount(count_observed(data.x), minlength=data.x.shape[1] + 1)
-    work = cpu.Work(data, hyper, state.z.dtype)
+    n_i = count_observed(data.x)
     z = np.empty((n_draws, *data.x.shape), dtype=int)
     p = np.empty((n_draws, S), dtype=int)
     omega = np.empty((n_draws, S, data.x.shape[1]), dtype=int)
     for t in range(-50, n_draws * THIN):
         if learn:
-            hyper = hyper_.update(data, hyper, learn, state, n_i, rng)
-        cpu.sweeps[sampler](data, hyper, state, work, stream(seed, t + 50))
+            chain.hyper = hyper_.update(chain.driver, chain.rows, chain.hyper, learn, state, n_i, rng)
+        chain.sweep(sampler, stream(seed, t + 50))
         if t >= 0 and t % THIN == THIN - 1:
             k = t // THIN
-            z[k], p[k], omega[k] = np.where(data.x < 0, 0, state.z), state.p, state.omega
+            z[k], p[k], omega[k] = np.where(data.x < 0, 0, chain.z), state.p, state.omega
     return z, p, omega
 
 
@@ -137,7 +138,7 @@ def test_enumeration_without_beta(variants):
 @pytest.mark.parametrize("sampler", ["rows", "collapsed"])
 def test_long_run(exact, sampler):
     data, hyper, answer = exact
-    result = p_values(data, hyper, answer, run(kernels(), data, hyper, sampler, 30_000))
+    result = p_values(data, hyper, answer, run(None, data, hyper, sampler, 30_000))
     assert smallest(result)[0] > REJECT_BELOW, result
 
 
@@ -146,7 +147,7 @@ def test_long_run(exact, sampler):
 )
 def test_mutant_is_rejected(exact, sampler, mutant):
     data, hyper, answer = exact
-    result = p_values(data, hyper, answer, run(kernels(mutant), data, hyper, sampler, MUTANT_DRAWS))
+    result = p_values(data, hyper, answer, run(mutant, data, hyper, sampler, MUTANT_DRAWS))
     assert smallest(result)[0] < REJECT_BELOW / 100, result
 
 
@@ -163,7 +164,7 @@ LONG = {("collapsed", "number of clusters"), ("rows", "number of clusters, one l
 )
 def test_variant(variants, sampler, name):
     data, hyper, answer = variants[name]
-    result = p_values(data, hyper, answer, run(kernels(), data, hyper, sampler, VARIANT_DRAWS))
+    result = p_values(data, hyper, answer, run(None, data, hyper, sampler, VARIANT_DRAWS))
     assert smallest(result)[0] > REJECT_BELOW, result
 
 
@@ -182,5 +183,5 @@ def test_variant(variants, sampler, name):
 def test_variant_mutant_is_rejected(variants, monkeypatch, name, sampler, mutant):
     data, hyper, answer = variants[name]
     break_function(monkeypatch, mutant)
-    result = p_values(data, hyper, answer, run(kernels(), data, hyper, sampler, VARIANT_DRAWS))
+    result = p_values(data, hyper, answer, run(None, data, hyper, sampler, VARIANT_DRAWS))
     assert smallest(result)[0] < REJECT_BELOW / 100, result

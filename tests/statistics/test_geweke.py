@@ -10,10 +10,11 @@ import pytest
 
 from bayescase import model
 from bayescase.kernels.rng import stream
-from bayescase.state import Data, make_data, make_hyper, new_state
+from bayescase.state import Data, make_data, make_hyper
 
+from .chains import Bench
 from .judge import REJECT_BELOW, same_mean, smallest
-from .mutants import MUTANTS, ROWS_ONLY, kernels
+from .mutants import MUTANTS, ROWS_ONLY
 
 N_DRAWS = 12_000
 
@@ -77,20 +78,19 @@ def prior_draws(data, hyper, gaps, n):
     return np.array(out)
 
 
-def chain_draws(cpu, sampler, data, hyper, gaps, n):
+def chain_draws(mutant, sampler, data, hyper, gaps, n):
     rng = np.random.default_rng(2)
     drawn = model.simulate(data, hyper, rng, len(gaps))
     here = data._replace(x=np.where(gaps, -1, drawn.x))
-    state = new_state(here, drawn.z.astype(np.uint8), len(hyper.beta))
-    state.p[:], state.omega[:] = drawn.p, drawn.omega
-    work = cpu.Work(here, hyper, state.z.dtype)
+    chain = Bench(here, hyper, drawn.z.astype(np.uint8), mutant)
+    chain.put(drawn.p, drawn.omega)
+    state = chain.state
     out = []
     for t in range(n):
-        cpu.sweeps[sampler](here, hyper, state, work, stream(9, t))
-        out.append(quantities(here, hyper, state.z, state.p, state.omega))
-        again = model.simulate(data, hyper, rng, len(gaps), p=state.p, omega=state.omega, z=state.z.astype(int))
-        here = data._replace(x=np.where(gaps, -1, again.x))
-        cpu.recount(here.x, state.z, state.n_sv, state.n_rows)
+        chain.sweep(sampler, stream(9, t))
+        out.append(quantities(chain.data, hyper, chain.z, state.p, state.omega))
+        again = model.simulate(data, hyper, rng, len(gaps), p=state.p, omega=state.omega, z=chain.z.astype(int))
+        chain.put_cases(np.where(gaps, -1, again.x))
     return np.array(out)
 
 
@@ -110,7 +110,7 @@ def verdict(prior, chain):
 @pytest.mark.parametrize("kernel", [False, True], ids=["exact match", "kernel"])
 @pytest.mark.parametrize("sampler", ["rows", "collapsed"])
 def test_joint_distribution(prior, sampler, kernel):
-    chain = chain_draws(kernels(), sampler, *problem(kernel), N_DRAWS)
+    chain = chain_draws(None, sampler, *problem(kernel), N_DRAWS)
     (p, which), p_values = verdict(prior[kernel], chain)
     means = {name: (prior[kernel][:, k].mean(), chain[:, k].mean()) for k, name in enumerate(NAMES)}
     assert p > REJECT_BELOW, (which, p_values, means)
@@ -120,6 +120,6 @@ def test_joint_distribution(prior, sampler, kernel):
     ("sampler", "mutant"), [(s, m) for m in MUTANTS for s in ("rows", "collapsed") if s == "rows" or m not in ROWS_ONLY]
 )
 def test_mutant_is_rejected(prior, sampler, mutant):
-    chain = chain_draws(kernels(mutant), sampler, *problem(), N_DRAWS)
+    chain = chain_draws(mutant, sampler, *problem(), N_DRAWS)
     (p, which), p_values = verdict(prior[False], chain)
     assert p < REJECT_BELOW, (which, p_values)

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from bayescase import model
-from bayescase.kernels.cpu import sweep as cpu
 from bayescase.kernels.rng import stream
 from bayescase.sampling import hyper as hyper_
-from bayescase.state import Data, Hyper, count_observed, make_data, make_hyper, new_state
+from bayescase.state import Data, Hyper, count_observed, make_data, make_hyper
 
+from .chains import Bench
 from .judge import REJECT_BELOW, same_mean, smallest
 from .mutants import break_function
 from .problems import similarity_of
@@ -134,17 +134,15 @@ def prior_draws(problem, n):
 def chain_draws(problem, sampler, n):
     rng = np.random.default_rng(2)
     data, hyper, z, p, omega = forward(problem, rng)
-    state = new_state(data, z.astype(np.uint8), S)
-    state.p[:], state.omega[:] = p, omega
-    work = cpu.Work(data, hyper, state.z.dtype)
-    n_i = np.bincount(count_observed(data.x), minlength=P + 1)
+    chain = Bench(data, hyper, z.astype(np.uint8))
+    chain.put(p, omega)
+    state, n_i = chain.state, count_observed(data.x)
     out = []
     for t in range(n):
-        hyper = hyper_.update(data, hyper, problem.learn, state, n_i, rng)
-        cpu.sweeps[sampler](data, hyper, state, work, stream(9, t))
-        out.append(quantities(data, hyper, state.z, state.p, state.omega, pinned=len(data.z_held) > 0))
-        data = redraw(problem, hyper, state.z.astype(int), state.p, state.omega, rng)
-        cpu.recount(data.x, state.z, state.n_sv, state.n_rows)
+        chain.hyper = hyper_.update(chain.driver, chain.rows, chain.hyper, problem.learn, state, n_i, rng)
+        chain.sweep(sampler, stream(9, t))
+        out.append(quantities(chain.data, chain.hyper, chain.z, state.p, state.omega, pinned=len(data.z_held) > 0))
+        chain.put_cases(redraw(problem, chain.hyper, chain.z.astype(int), state.p, state.omega, rng).x)
     return columns(out)
 
 

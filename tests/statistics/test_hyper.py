@@ -6,10 +6,10 @@ from scipy import stats
 from scipy.special import gammaln, logsumexp
 
 from bayescase import model
-from bayescase.kernels.cpu import sweep as cpu
 from bayescase.sampling import hyper as hyper_
-from bayescase.state import count_observed, new_state
+from bayescase.state import count_observed
 
+from .chains import Bench
 from .judge import REJECT_BELOW, pearson, same_mean, smallest
 from .mutants import break_function
 from .problems import random_problem, seatings
@@ -25,45 +25,45 @@ def problems(**given):
         kernel = (None, "within", "table")[seed % 3]
         data, hyper = random_problem(rng, S=2 + seed % 3, N=12, kernel=kernel, held=seed >= 3, **given)
         z, p, omega = state_of(rng, data, hyper)
-        state = new_state(data, z.astype(np.uint8), len(p))
-        state.p[:], state.omega[:] = p, omega
-        yield rng, data, hyper, state
+        chain = Bench(data, hyper, z.astype(np.uint8))
+        chain.put(p, omega)
+        yield rng, data, hyper, chain
 
 
-def log_joint(data, hyper, state):
-    return model.log_joint(data, hyper, state.z, state.p, state.omega)
+def log_joint(data, hyper, chain):
+    return model.log_joint(data, hyper, chain.z, chain.state.p, chain.state.omega)
 
 
 # --- level 1 -------------------------------------------------------------------------------------------------------------
 
 
 def check_alpha():
-    for _, data, hyper, state in problems():
-        n_i = np.bincount(count_observed(data.x), minlength=data.x.shape[1] + 1)
-        truth = [log_joint(data, hyper._replace(alpha=a), state) for a in GRID]
-        ours = [hyper_.log_z(a, hyper.beta, state.n_rows, n_i) for a in GRID]
+    for _, data, hyper, chain in problems():
+        n_i = count_observed(data.x)
+        truth = [log_joint(data, hyper._replace(alpha=a), chain) for a in GRID]
+        ours = [hyper_.log_z(a, hyper.beta, chain.state.n_rows, n_i) for a in GRID]
         np.testing.assert_allclose(np.diff(ours), np.diff(truth), **CLOSE)
 
 
 def check_lam_and_c():
     """At α > 0 and at α = 0: the prior of z does not matter."""
     for alpha in (None, 0.0):
-        for _, data, hyper, state in problems(alpha=alpha):
-            counts = hyper_.Counts(data, state)
+        for _, data, hyper, chain in problems(alpha=alpha):
+            counts = hyper_.Counts(data.book, chain.state)
             pairs = [(lam, c) for lam in GRID[:-1] for c in (0.0, *GRID[:-1])]
-            truth = [log_joint(data, hyper._replace(lam=lam, c=c), state) for lam, c in pairs]
+            truth = [log_joint(data, hyper._replace(lam=lam, c=c), chain) for lam, c in pairs]
             np.testing.assert_allclose(np.diff([counts.log_x(*pair) for pair in pairs]), np.diff(truth), **CLOSE)
 
 
 def check_q(n=4000):
     """q | ω is Beta: mean and spread of what `update` draws, against exp(log joint) over a fine grid of q."""
     grid = (np.arange(400) + 0.5) / 400
-    for rng, data, hyper, state in problems():
+    for rng, data, hyper, chain in problems():
         free = rng.random(hyper.q.shape) < 0.7
         learn = hyper_.Learn(("q",), free)
         n_i = np.zeros(data.x.shape[1] + 1, dtype=int)
-        weight = normalised(np.array([log_joint(data, hyper._replace(q=np.where(free, q, hyper.q)), state) for q in grid]))
-        drawn = [hyper_.update(data, hyper, learn, state, n_i, rng) for _ in range(n)]
+        weight = normalised(np.array([log_joint(data, hyper._replace(q=np.where(free, q, hyper.q)), chain) for q in grid]))
+        drawn = [hyper_.update(chain.driver, chain.rows, hyper, learn, chain.state, n_i, rng) for _ in range(n)]
         assert all(np.array_equal(h.q[~free], hyper.q[~free]) for h in drawn[:5])
         values = np.array([h.q[free][0] for h in drawn])
         mean, square = weight @ grid, weight @ grid**2
@@ -74,17 +74,17 @@ def check_q(n=4000):
 def check_reseat(steps=2000):
     """The label of one case with φ and β integrated out, by feeding evenly spaced numbers for the uniform ones."""
     for alpha in (None, 0.0):
-        for rng, data, hyper, state in problems(alpha=alpha):
+        for rng, data, hyper, chain in problems(alpha=alpha):
             i = int(np.flatnonzero((data.x >= 0).any(axis=1))[rng.integers(5)])
-            state.z[i] = state.z[i, 0]
-            cpu.recount(data.x, state.z, state.n_sv, state.n_rows)
-            S = len(hyper.beta)
-            n_is = model.count(data, state.z, S)[1]
+            chain.z[i] = chain.z[i, 0]
+            chain.recount()
+            S, state = len(hyper.beta), chain.state
+            n_is = model.count(data, chain.z, S)[1]
             m = np.minimum((n_is > 0).sum(axis=0) + rng.integers(3, size=S), n_is.sum(axis=0))
-            own = state.z[i, 0]
+            own = chain.z[i, 0]
             truth = np.empty(S)
             for s in range(S):
-                z = state.z.copy()
+                z = chain.z.copy()
                 z[i] = s
                 tables = m - (np.arange(S) == own) + (np.arange(S) == s)
                 prior = model.log_prior_z(hyper, model.count(data, z, S)[1])
@@ -92,10 +92,10 @@ def check_reseat(steps=2000):
                 truth[s] += gammaln(hyper.gamma / S + tables).sum()
             seen = np.zeros(S)
             for u in (np.arange(steps) + 0.5) / steps:
-                other = state._replace(z=state.z.copy(), n_sv=state.n_sv.copy(), n_rows=state.n_rows.copy())
-                after = m.copy()
-                cpu.reseat(data, other, hyper, np.array([i]), np.array([u]), after)
-                b = int(other.z[i, 0])
+                other, after = state._replace(n_sv=state.n_sv.copy(), n_rows=state.n_rows.copy()), m.copy()
+                chain.driver.reseat(hyper, other, chain.rows, np.array([i]), np.array([u]), after)
+                b = int(chain.z[i, 0])
+                chain.z[i] = own
                 seen[b] += 1 / steps
                 assert np.array_equal(after, m - (np.arange(S) == own) + (np.arange(S) == b))
             np.testing.assert_allclose(seen, normalised(truth), atol=1.01 / steps)

@@ -5,10 +5,10 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from bayescase import BayesianCaseModel, model
-from bayescase.kernels.cpu import sweep as cpu
 from bayescase.kernels.rng import stream
-from bayescase.state import make_data, make_hyper, new_state
+from bayescase.state import make_data, make_hyper
 
+from .chains import Bench
 from .judge import REJECT_BELOW, same_mean, smallest
 
 
@@ -53,13 +53,12 @@ def test_chance_of_omega_is_calibrated():
         hyper = make_hyper(S, P, alpha=0.01, lam=1.0, c=6.0, q=0.4)
         drawn = model.simulate(make_data(catalogue, offset), hyper, rng, 40, p=np.arange(S))
         data = make_data(drawn.x, offset, catalogue)
-        state = new_state(data, drawn.z.astype(np.uint8), S)
-        work = cpu.Work(data, hyper, state.z.dtype)
+        chain = Bench(data, hyper, drawn.z.astype(np.uint8))
         chances, labels = [], []
         for t in range(300):
-            cpu.sweep_rows(data, hyper, state, work, stream(seed, t))
-            chances.append(work.chance.copy())
-            labels.append(state.p.copy())
+            chain.sweep("rows", stream(seed, t))
+            chances.append(chain.state.omega_prob.copy())
+            labels.append(chain.state.p.copy())
         chance = np.mean(chances, axis=0)
         if (np.mean(labels, axis=0) == [0, 1]).all():  # labels did not switch: compare cluster by cluster
             said.append(chance.ravel())
@@ -81,14 +80,14 @@ def test_samplers_agree_on_moments():
     data = make_data(np.where(rng.random((N, P)) < 0.1, -1, drawn.x), offset, base.candidates)
     series = {}
     for sampler, sweeps in (("rows", 12_000), ("collapsed", 30_000)):
-        state = new_state(data, drawn.z.astype(np.uint8), S)
-        state.p[:], state.omega[:] = drawn.p, drawn.omega
-        work = cpu.Work(data, hyper, state.z.dtype)
+        chain = Bench(data, hyper, drawn.z.astype(np.uint8))
+        chain.put(drawn.p, drawn.omega)
+        state = chain.state
         rows = []
         for t in range(sweeps):
-            log_joint, info = cpu.sweeps[sampler](data, hyper, state, work, stream(6, t))
+            log_joint, moved = chain.sweep(sampler, stream(6, t))
             size = np.sort(state.n_sv.sum(axis=0))
-            rows.append((log_joint, info[2] / 2**32, state.omega.sum(), size[-1], (state.n_sv.astype(float) ** 2).sum()))
+            rows.append((log_joint, moved.purity, state.omega.sum(), size[-1], (state.n_sv.astype(float) ** 2).sum()))
         series[sampler] = np.array(rows)[1000:]
     names = ("log joint", "purity", "omega", "largest", "n_sv squared")
     p_values = {name: same_mean(series["rows"][:, k], series["collapsed"][:, k]) for k, name in enumerate(names)}

@@ -10,6 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import ParameterError
+from ..predicting import memberships_by_draw
+from ..sampling.problem import is_int
 from .records import build, plain
 
 SMALLEST = 1e-300  # a probability whose logarithm is still finite
@@ -299,55 +302,55 @@ EXPLANATIONS = (ClusterExplanation, CaseExplanation, PairExplanation, ModelExpla
 # --- making them ----------------------------------------------------------------------------------------------------------
 
 
-def explain(model, names=None) -> ModelExplanation:
-    """Explain all clusters of a fitted model. `names` are those of the rows of the catalogue."""
-    data, hyper = model._data, model._hyper
+def explain(fitted) -> ModelExplanation:
+    """Explain all clusters."""
+    data, hyper = fitted.data, fitted.hyper
     given = {name: float(getattr(hyper, name)) for name in ("alpha", "lam", "c")} | {"q": float(hyper.q.mean())}
-    chances = model.n_clusters_probabilities_
+    chances = fitted.n_clusters_probabilities
     return ModelExplanation(
         n_cases=len(data.x),
         n_features=data.x.shape[1],
         missing=float((data.x < 0).mean()),
-        clusters=tuple(explain_cluster(model, s, names) for s in range(model.n_clusters_)),
-        verdict=model.diagnostics_.verdict,
-        converged=model.diagnostics_.converged,
+        clusters=tuple(explain_cluster(fitted, s) for s in range(fitted.n_clusters)),
+        verdict=fitted.diagnostics.verdict,
+        converged=fitted.diagnostics.converged,
         hyperparameters=given,
-        learned={name: (value.mean, value.low, value.high) for name, value in model.hyperparameters_.items()},
+        learned={name: (value.mean, value.low, value.high) for name, value in fitted.hyperparameters.items()},
         n_clusters_probabilities=None if chances is None else {str(k): float(p) for k, p in chances.items()},
-        sweeps=model.n_iter_,
-        chains=len(model.log_joint_),
+        sweeps=fitted.n_sweeps,
+        chains=fitted.n_chains,
     )
 
 
-def explain_cluster(model, s, names=None) -> ClusterExplanation:
-    candidates = tuple(_prototype(model, candidate, names) for candidate in model.prototype_probabilities_[s])
+def explain_cluster(fitted, s) -> ClusterExplanation:
+    candidates = tuple(_prototype(fitted, candidate) for candidate in fitted.candidates[s])
     return ClusterExplanation(
         cluster=int(s),
-        size=int((model.labels_ == s).sum()),
-        share=float(model.memberships_[:, s].mean()),
+        size=int((fitted.labels == s).sum()),
+        share=float(fitted.posterior.memberships[:, s].mean()),
         prototype=candidates[0],
-        features=feature_roles(model, s),
+        features=feature_roles(fitted, s),
         candidates=candidates,
-        contrasts=tuple(Contrast(t, distinguish(model, s, t)) for t in range(model.n_clusters_) if t != s),
-        criticisms=criticise(model, s, names),
+        contrasts=tuple(Contrast(t, distinguish(fitted, s, t)) for t in range(fitted.n_clusters) if t != s),
+        criticisms=criticise(fitted, s),
     )
 
 
-def feature_roles(model, s) -> tuple[FeatureRole, ...]:
-    others = model.memberships_.sum(axis=0) * (np.arange(model.n_clusters_) != s)
+def feature_roles(fitted, s) -> tuple[FeatureRole, ...]:
+    others = fitted.posterior.memberships.sum(axis=0) * (np.arange(fitted.n_clusters) != s)
     others = others / max(others.sum(), SMALLEST)
     roles = []
-    for j, feature in enumerate(model._encoding.features):
-        own = model.prototype_cases_[s, j]
-        chances, elsewhere = model.value_probabilities_[j][s], others @ model.value_probabilities_[j]
+    for j, feature in enumerate(fitted.encoding.features):
+        own = fitted.prototype_values[s, j]
+        chances, elsewhere = fitted.value_probabilities[j][s], others @ fitted.value_probabilities[j]
         v = None if own is None else feature.values.index(own)
         top = int(np.argmax(chances))
         roles.append(
             FeatureRole(
                 name=feature.name,
-                key=bool(model.subspaces_[s, j]) and own is not None,
-                probability=float(model.subspace_probabilities_[s, j]),
-                prior=float(model._hyper.q[s, j]),
+                key=bool(fitted.subspaces[s, j]) and own is not None,
+                probability=float(fitted.posterior.omega_prob[s, j]),
+                prior=float(fitted.hyper.q[s, j]),
                 value=plain(own),
                 share=None if v is None else float(chances[v]),
                 elsewhere=None if v is None else float(elsewhere[v]),
@@ -364,9 +367,12 @@ def key_features(roles) -> tuple[FeatureRole, ...]:
     return tuple(sorted((f for f in roles if f.key), key=lambda f: -telling(f.share, f.elsewhere)))
 
 
-def explain_pair(model, s, t, names=None) -> PairExplanation:
-    first, second = (_prototype(model, model.prototype_probabilities_[k][0], names) for k in (s, t))
-    return PairExplanation(int(s), int(t), first, second, distinguish(model, s, t), distinguish(model, t, s))
+def explain_pair(fitted, s, t) -> PairExplanation:
+    s, t = check_cluster(fitted, s), check_cluster(fitted, t)
+    if s == t:
+        raise ParameterError("explain_pair needs two different clusters, not {s} twice.", s=s)
+    first, second = (_prototype(fitted, fitted.candidates[k][0]) for k in (s, t))
+    return PairExplanation(int(s), int(t), first, second, distinguish(fitted, s, t), distinguish(fitted, t, s))
 
 
 def telling(here, there) -> float:
@@ -374,10 +380,10 @@ def telling(here, there) -> float:
     return here * (np.log(max(here, SMALLEST)) - np.log(max(there, SMALLEST)))
 
 
-def distinguish(model, s, t, most=DISTINCTIONS) -> tuple[Distinction, ...]:
+def distinguish(fitted, s, t, most=DISTINCTIONS) -> tuple[Distinction, ...]:
     """The features by which an average case of cluster s shows that it is not of cluster t, with their most telling value."""
-    features, offset = model._encoding.features, model._encoding.offset
-    here, there = np.maximum(model._posterior["values"][:, [s, t]].T, SMALLEST)
+    features, offset = fitted.encoding.features, fitted.encoding.offset
+    here, there = np.maximum(fitted.posterior.values[:, [s, t]].T, SMALLEST)
     weights = here * (np.log(here) - np.log(there))
     total = np.add.reduceat(weights, offset[:-1])
     found = []
@@ -388,30 +394,29 @@ def distinguish(model, s, t, most=DISTINCTIONS) -> tuple[Distinction, ...]:
     return tuple(found)
 
 
-def criticise(model, s, names=None, most=CRITICISMS) -> tuple[Criticism, ...]:
+def criticise(fitted, s, most=CRITICISMS) -> tuple[Criticism, ...]:
     """The members with the least log probability on the key features, those that differ from the prototype somewhere."""
-    x, keys = model._data.x, np.flatnonzero(model.subspaces_[s])
-    rows = np.flatnonzero(model.labels_ == s)
+    x, keys = fitted.data.x, np.flatnonzero(fitted.subspaces[s])
+    rows = np.flatnonzero(fitted.labels == s)
     if not len(keys) or not len(rows):
         return ()
-    log_phi = log_values(model)
+    log_phi = log_values(fitted)
     fit = log_phi[x[rows][:, keys].astype(np.intp) + 1, s].sum(axis=1)
-    own = model._data.x is model._data.candidates
     found: list[Criticism] = []
     for i in rows[np.argsort(fit, kind="stable")]:
-        same = agreements(model, s, x[i])
+        same = agreements(fitted, s, x[i])
         known = [(j, same[j]) for j in keys if same[j] is not None]
         differs = [j for j, agrees in known if not agrees]
         if differs and len(found) < most:
-            shown = model._encoding.decode(x[i : i + 1])[0]
+            shown = fitted.encoding.decode(x[i : i + 1])[0]
             found.append(
                 Criticism(
                     row=int(i),
-                    name=_name(i, names if own else None),
-                    membership=float(model.memberships_[i, s]),
+                    name=fitted.name_of_case(i),
+                    membership=float(fitted.posterior.memberships[i, s]),
                     agrees=len(known) - len(differs),
                     of=len(known),
-                    differs=tuple((model._encoding.features[j].name, plain(shown[j])) for j in differs),
+                    differs=tuple((fitted.encoding.features[j].name, plain(shown[j])) for j in differs),
                 )
             )
         if len(found) == most:
@@ -419,16 +424,23 @@ def criticise(model, s, names=None, most=CRITICISMS) -> tuple[Criticism, ...]:
     return tuple(found)
 
 
-def explain_case(model, x, tables, names=None) -> CaseExplanation:
-    """Explain one case of codes x, (P,); `tables` are its memberships by each table of φ, (T, S)."""
-    encoding = model._encoding
-    mean = tables.mean(axis=0)
-    mean = mean / mean.sum()
+def explain_case(fitted, case) -> CaseExplanation:
+    """Explain a case of the fit, by its number, or a new one of codes (P,)."""
+    encoding = fitted.encoding
+    if is_int(case) and not 0 <= case < fitted.n_cases:
+        raise ParameterError(
+            "There is no case {row}: the model was fitted to {n}, counted from 0.", row=int(case), n=fitted.n_cases
+        )
+    x = fitted.data.x[case] if is_int(case) else case
+    by_draw = memberships_by_draw(fitted, x[None])[:, 0]
+    mean = by_draw.mean(axis=0)
+    mean = fitted.posterior.memberships[case] if is_int(case) else mean / mean.sum()
     order = np.argsort(-mean, kind="stable")
     s = int(order[0])
-    low, high = np.quantile(tables, INTERVAL, axis=0)
-    shown, same = encoding.decode(x[None])[0], agreements(model, s, x)
-    phi = np.exp(log_values(model))[x.astype(np.intp) + 1]  # (P, S)
+    low, high = np.quantile(by_draw, INTERVAL, axis=0)
+    low, high = np.minimum(low, mean), np.maximum(high, mean)
+    shown, same = encoding.decode(x[None])[0], agreements(fitted, s, x)
+    phi = np.exp(log_values(fitted))[x.astype(np.intp) + 1]  # (P, S)
     cells = mean * phi
     cells = cells / cells.sum(axis=1, keepdims=True)
     features = []
@@ -441,45 +453,45 @@ def explain_case(model, x, tables, names=None) -> CaseExplanation:
                 value=plain(shown[j]),
                 cluster=t if seen else None,
                 cluster_probability=float(cells[j, t]) if seen else None,
-                prototype=plain(model.prototype_cases_[s, j]),
-                key=bool(model.subspaces_[s, j]),
+                prototype=plain(fitted.prototype_values[s, j]),
+                key=bool(fitted.subspaces[s, j]),
                 agrees=same[j],
             )
         )
     return CaseExplanation(
         cluster=s,
-        prototype=_prototype(model, model.prototype_probabilities_[s][0], names),
+        prototype=_prototype(fitted, fitted.candidates[s][0]),
         memberships=tuple(Membership(int(t), float(mean[t]), float(low[t]), float(high[t])) for t in order),
         features=tuple(features),
-        reasons=tuple(reason(model, x, s, int(t)) for t in order[1:]),
-        neighbours=neighbours(model, x, s, names),
+        reasons=tuple(reason(fitted, x, s, int(t)) for t in order[1:]),
+        neighbours=neighbours(fitted, x, s),
     )
 
 
-def explain_agreement(model, s, names=None, most=MEMBERS) -> AgreementExplanation:
-    roles = key_features(feature_roles(model, s))
-    x, rows = model._data.x, np.flatnonzero(model.labels_ == s)
-    place = {feature.name: j for j, feature in enumerate(model._encoding.features)}
+def explain_agreement(fitted, s, most=MEMBERS) -> AgreementExplanation:
+    s = check_cluster(fitted, s)
+    roles = key_features(feature_roles(fitted, s))
+    x, rows = fitted.data.x, np.flatnonzero(fitted.labels == s)
+    place = {feature.name: j for j, feature in enumerate(fitted.encoding.features)}
     keys = [place[f.name] for f in roles]
-    same = np.stack([agreeing(model, s, j, x[rows, j]) for j in keys], axis=1) if keys else np.zeros((len(rows), 0))
+    same = np.stack([agreeing(fitted, s, j, x[rows, j]) for j in keys], axis=1) if keys else np.zeros((len(rows), 0))
     seen = (x[rows][:, keys] >= 0) if keys else np.zeros((len(rows), 0), dtype=bool)
     order = np.argsort(-same.sum(axis=1), kind="stable")
     chosen = (
         order[np.unique(np.linspace(0, len(order) - 1, min(most, len(order))).round().astype(int))] if len(order) else order
     )
-    own = model._data.x is model._data.candidates
     return AgreementExplanation(
         cluster=int(s),
         size=len(rows),
-        prototype=_prototype(model, model.prototype_probabilities_[s][0], names),
+        prototype=_prototype(fitted, fitted.candidates[s][0]),
         features=tuple(
             KeyAgreement(f.name, f.value, float(same[:, k].sum() / max(seen[:, k].sum(), 1))) for k, f in enumerate(roles)
         ),
         members=tuple(
             Member(
                 row=int(rows[i]),
-                name=_name(rows[i], names if own else None),
-                membership=float(model.memberships_[rows[i], s]),
+                name=fitted.name_of_case(rows[i]),
+                membership=float(fitted.posterior.memberships[rows[i], s]),
                 agrees=tuple(bool(a) if b else None for a, b in zip(same[i], seen[i], strict=True)),
             )
             for i in chosen
@@ -487,59 +499,58 @@ def explain_agreement(model, s, names=None, most=MEMBERS) -> AgreementExplanatio
     )
 
 
-def reason(model, x, s, t) -> Reason:
+def reason(fitted, x, s, t) -> Reason:
     """log φ_s(x_j) − log φ_t(x_j) for every observed feature j."""
-    log_phi = log_values(model)[x.astype(np.intp) + 1]
-    shown = model._encoding.decode(x[None])[0]
+    log_phi = log_values(fitted)[x.astype(np.intp) + 1]
+    shown = fitted.encoding.decode(x[None])[0]
     parts = [
         Contribution(feature.name, plain(shown[j]), float(log_phi[j, s] - log_phi[j, t]))
-        for j, feature in enumerate(model._encoding.features)
+        for j, feature in enumerate(fitted.encoding.features)
         if x[j] >= 0
     ]
     return Reason(int(s), int(t), tuple(sorted(parts, key=lambda c: -abs(c.weight))))
 
 
-def neighbours(model, x, s, names=None, most=NEIGHBOURS) -> tuple[Neighbour, ...]:
+def neighbours(fitted, x, s, most=NEIGHBOURS) -> tuple[Neighbour, ...]:
     """The cases of the fit that share most values with x on the key features of cluster s, all features if there is no key."""
-    cases = model._data.x
-    keys = np.flatnonzero(model.subspaces_[s] & (x >= 0))
+    cases = fitted.data.x
+    keys = np.flatnonzero(fitted.subspaces[s] & (x >= 0))
     keys = keys if len(keys) else np.flatnonzero(x >= 0)
     same = (cases[:, keys] == x[keys]).sum(axis=1)
     everywhere = (cases == x).sum(axis=1)  # among equals on the key features, the most alike
     rows = np.lexsort((-everywhere, -same))[:most]
-    own = cases is model._data.candidates
-    return tuple(Neighbour(int(i), _name(i, names if own else None), int(same[i]), len(keys)) for i in rows)
+    return tuple(Neighbour(int(i), fitted.name_of_case(i), int(same[i]), len(keys)) for i in rows)
 
 
-def agreeing(model, s, j, codes) -> np.ndarray:
+def agreeing(fitted, s, j, codes) -> np.ndarray:
     """Which codes of feature j agree with the prototype of cluster s? Missing ones do not."""
-    data = model._data
-    u = data.candidates[model.prototypes_[s], j]
-    return np.isin(codes, data.k_idx[data.k_ptr[u] : data.k_ptr[u + 1]]) & (codes >= 0)
+    book, u = fitted.data.book, fitted.data.candidates[fitted.prototypes[s], j]
+    return np.isin(codes, book.k_idx[book.k_ptr[u] : book.k_ptr[u + 1]]) & (codes >= 0)
 
 
-def agreements(model, s, x) -> list[bool | None]:
+def agreements(fitted, s, x) -> list[bool | None]:
     """Does a case with codes x agree with the prototype of cluster s, feature by feature? None where one has no value."""
-    data = model._data
-    prototype = data.candidates[model.prototypes_[s]]
+    book, prototype = fitted.data.book, fitted.data.candidates[fitted.prototypes[s]]
     return [
-        None if u < 0 or v < 0 else bool(v in data.k_idx[data.k_ptr[u] : data.k_ptr[u + 1]])
+        None if u < 0 or v < 0 else bool(v in book.k_idx[book.k_ptr[u] : book.k_ptr[u + 1]])
         for u, v in zip(prototype.tolist(), x.tolist(), strict=True)
     ]
 
 
-def log_values(model) -> np.ndarray:
+def log_values(fitted) -> np.ndarray:
     """log φ, (ΣV + 1, S), value v at v + 1; a missing cell is at 0 and says nothing."""
-    values = np.maximum(model._posterior["values"], SMALLEST)
+    values = np.maximum(fitted.posterior.values, SMALLEST)
     return np.vstack([np.zeros(values.shape[1]), np.log(values)])
 
 
-def _prototype(model, candidate, names):
-    return Prototype(candidate.row, _name(candidate.row, names), float(candidate.probability), tuple(candidate.ties))
+def _prototype(fitted, candidate):
+    return Prototype(candidate.row, fitted.name_of(candidate.row), float(candidate.probability), tuple(candidate.ties))
 
 
-def _name(row, names):
-    return f"case {int(row)}" if names is None else str(names[int(row)])
+def check_cluster(fitted, s) -> int:
+    if not is_int(s) or not 0 <= s < fitted.n_clusters:
+        raise ParameterError("There is no cluster {s!r}: the model has {n}, counted from 0.", s=s, n=fitted.n_clusters)
+    return int(s)
 
 
 # --- words ----------------------------------------------------------------------------------------------------------------

@@ -1,7 +1,35 @@
-"""Backends. One offers two operations over a block of rows, and nothing else:
+"""The equations compiled, and the engines that run them. The rest of the package uses what is named here and nothing else.
 
-    update_z   draw the rows of a block given the tables of φ; leave the change of the counts
-    score_p    the best candidate of a block for each cluster, by log weight plus Gumbel noise
-
-Tables of size S · ΣV go out, counts of the same size come back; p, ω and φ are drawn in one place from those tables.
+`contract` says what an engine must offer; the CPU is the first one. `Driver` and `sweeps` move a chain.
 """
+
+from .contract import Best, Candidates, Counts, Moved, Rows
+from .cpu.engine import CpuCandidates, CpuRows, Threads, threads_for
+from .cpu.means import copied
+from .cpu.newcases import PARTICLES, fold_in, log_probability, make_fold, row_hashes
+from .cpu.profiles import best_profile, value_counts
+from .driver import Driver, sweeps
+from .rng import stream
+
+__all__ = [
+    "PARTICLES",
+    "Best",
+    "Candidates",
+    "Counts",
+    "CpuCandidates",
+    "CpuRows",
+    "Driver",
+    "Moved",
+    "Rows",
+    "Threads",
+    "best_profile",
+    "copied",
+    "fold_in",
+    "log_probability",
+    "make_fold",
+    "row_hashes",
+    "stream",
+    "sweeps",
+    "threads_for",
+    "value_counts",
+]

@@ -16,19 +16,18 @@ QUANTITIES = ("log_joint", "purity", "subspace_size", "entropy")
 RATES = ("cells_moved", "cases_relabelled", "prototypes_changed")
 TRACED = QUANTITIES + RATES  # after every sweep of every chain
 
+
+def traced(learn):
+    """The names of all that is traced: the learned hyperparameters, too, and how many clusters are in use if that is found."""
+    return TRACED + learn.names + (("clusters_in_use",) if learn.beta else ())
+
+
 # What is reported are means and shares of draws: 100 effective draws put the standard error of a probability below 0.05.
 # R-hat² − 1 is about 2 chains / ESS, so that four chains with 100 effective draws stand at 1.04; a limit of 1.01 would in
 # truth ask for 400.
 ENOUGH_DRAWS = 100
 LARGEST_R_HAT = 1.05
 FEWEST_SWEEPS = 4  # two halves of two
-
-
-class Round(NamedTuple):
-    """Sweeps that belong together and whose draws are kept, every few of them: first … end − 1."""
-
-    first: int
-    end: int
 
 
 class Quantity(NamedTuple):

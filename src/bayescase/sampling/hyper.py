@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaln
 
+from ..kernels import copied
 from ..state import chunks
 
 LARGEST = 1e6  # of a hyperparameter: differences of log Γ lose their digits beyond
@@ -42,7 +43,7 @@ def gamma_of(data):
     """log γ = −(mean information in a case, by the frequencies of its values, − log of the number of candidates)."""
     counts = np.zeros(data.offset[-1] + 1)
     for rows in chunks(*data.x.shape):
-        counts += np.bincount(data.x[rows].reshape(-1) + 1, minlength=len(counts))
+        counts += np.bincount(data.x[rows].reshape(-1).astype(np.int64) + 1, minlength=len(counts))
     n_j = np.add.reduceat(counts[1:], data.offset[:-1])
     seen = counts[1:][counts[1:] > 0]
     total = (n_j * np.log(np.maximum(n_j, 1))).sum() - (seen * np.log(seen)).sum()
@@ -86,19 +87,19 @@ def log_prior(hyper, learn):
     return float(sum(_log_normal(np.log(getattr(hyper, name)), *PRIORS[name]) for name in learn.names if name != "q"))
 
 
-def update(data, hyper, learn, state, n_i, rng, alpha=True):
+def update(driver, rows, hyper, learn, state, n_i, rng, alpha=True):
     """Draw each of the learned hyperparameters given all else, and β with some of the cases in one block.
 
-    n_i: histogram of the numbers of observed cells per row. alpha=False leaves α alone, for sweeps without cell moves: of cases
-    that cannot be mixed it would learn that they are not.
+    n_i: histogram of the numbers of observed cells per row. alpha=False leaves α alone, for sweeps that move whole cases only:
+    there no case can be mixed, and α would be learned from that.
     """
     if learn.beta:
-        m = reseat_some(data, hyper, state, rng)
+        m = reseat_some(driver, rows, hyper, state, rng)
         hyper = hyper._replace(beta=dirichlet(hyper.gamma / len(m) + m, rng))
     if alpha and "alpha" in learn.names:
         hyper = hyper._replace(alpha=slice_log("alpha", hyper.alpha, lambda x: log_z(x, hyper.beta, state.n_rows, n_i), rng))
     if "lam" in learn.names or "c" in learn.names:
-        counts = Counts(data, state)
+        counts = Counts(driver.book, state)
         if "lam" in learn.names:
             hyper = hyper._replace(lam=slice_log("lam", hyper.lam, lambda x: counts.log_x(x, hyper.c), rng))
         if "c" in learn.names:
@@ -127,37 +128,34 @@ def count_tables(hyper, n_rows, rng):
     return more[:, 0]
 
 
-def reseat_some(data, hyper, state, rng):
+def reseat_some(driver, rows, hyper, state, rng):
     """Tables m; and some cases, each as a whole, drawn given them with φ and β integrated out.
 
     Given β and φ a cluster of one hardly ever ends: it has a β and a φ of its own. Here it is left with γ/S. The cases are
     chosen at random; those with several labels or several tables stay, which the move does not change. Returns m.
     """
-    from ..kernels.cpu.sweep import reseat
-
-    rows = rng.choice(len(state.z), size=min(RESEATED, len(state.z)), replace=False)
-    label, n = main_label(data, state.z, rows)  # n < 0: several labels, or none, or held
+    N = int(driver.n_i.sum())
+    few = rng.choice(N, size=min(RESEATED, N), replace=False)
+    label, n = main_label(rows, few)  # n < 0: several labels, or none, or held
     others = state.n_rows.copy()
     np.subtract.at(others, (label[n > 0], n[n > 0]), 1)
-    own = np.ones(len(rows), dtype=np.int64)
+    own = np.ones(len(few), dtype=np.int64)
     for r in np.flatnonzero(n > 1):
         a = hyper.alpha * hyper.beta[label[r]]
         own[r] = 1 + (rng.random(n[r] - 1) * (a + np.arange(1, n[r])) < a).sum() if a > 0 else 1
     m = count_tables(hyper, others, rng)
     np.add.at(m, label[n > 0], own[n > 0])
     chosen = (n > 0) & (own == 1)
-    reseat(data, state, hyper, rows[chosen], rng.random(int(chosen.sum())), m)
+    driver.reseat(hyper, state, rows, few[chosen], rng.random(int(chosen.sum())), m)
     return m
 
 
-def main_label(data, z, rows):
-    """For each of the rows its label and number of cells if all of them share it, else n = -1."""
-    x, z = data.x[rows], z[rows].astype(np.int64)
-    seen = x >= 0
+def main_label(rows, few):
+    """For each of these rows its label and number of cells if all of them share it and may leave it, else n = -1."""
+    x, z, held = rows.take(few)
+    z, seen = z.astype(np.int64), x >= 0
     label = np.where(seen, z, -1).max(axis=1)
-    same = ((z == label[:, None]) | ~seen).all(axis=1) & (label >= 0)
-    if len(data.z_held):
-        same &= data.z_held[rows] < 0
+    same = ((z == label[:, None]) | ~seen).all(axis=1) & (label >= 0) & (held < 0)
     return np.maximum(label, 0), np.where(same, seen.sum(axis=1), -1)
 
 
@@ -193,17 +191,15 @@ def log_z(alpha, beta, n_rows, n_i):
 class Counts:
     """log p(x | z, p, ω, λ, c) with φ integrated out, from a histogram of the counts by the similarity that they meet."""
 
-    def __init__(self, data, state):
-        from ..kernels.cpu.sweep import copied
-
-        n_sv, starts = state.n_sv, data.offset[:-1]
-        k_sv = copied(data, state.p, state.omega)  # ω_sj K_j(p_sj, v)
+    def __init__(self, book, state):
+        n_sv, starts = state.n_sv, book.offset[:-1]
+        k_sv = copied(book, state.u, state.omega)  # ω_sj K_j(p_sj, v)
         k, which = np.unique(k_sv, return_inverse=True)
         width = int(n_sv.max()) + 1
         pairs = np.bincount((which.reshape(-1) * width + n_sv.reshape(-1)), minlength=len(k) * width)
         seen = np.flatnonzero(pairs)
         self.k, self.n, self.times = k[seen // width], seen % width, pairs[seen]
-        self.sizes = np.diff(data.offset)[:, None]
+        self.sizes = np.diff(book.offset)[:, None]
         self.k_sum, self.n_sj = np.add.reduceat(k_sv, starts), np.add.reduceat(n_sv, starts)
 
     def log_x(self, lam, c):

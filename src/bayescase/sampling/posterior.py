@@ -1,75 +1,115 @@
 """Draws → Posterior: labels aligned, then averages of π, φ, ω and p."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from ..state import FEW, chunks
+from ..kernels import Driver, Rows, row_hashes
+from ..state import FEW, Data, Hyper, State, chunks
 
-NEW_CASE_TABLES = 8  # tables of φ kept per chain for new cases, evenly spaced over its kept draws
+MOST_TABLES = 8  # tables of φ kept per chain for new cases, evenly spaced over its kept draws
 AGREE = 0.9  # overlap from which two chains have found the same clusters
+FORGET = 4  # while burning in, draw n has the weight FORGET / (n + FORGET): the first half of them weighs 1 / 2^FORGET in all
+
+
+class Draw(NamedTuple):
+    """One kept draw, labels matched."""
+
+    sweep: int
+    log_joint: float
+    p: np.ndarray  # (S,)
+    z: np.ndarray  # (N, P), or (0, 0) if draws are not kept whole
+    omega: np.ndarray  # (S, P), or (0, 0)
 
 
 class Accumulator:
-    """Running means over the kept draws of one chain, each draw's labels first matched to the mean so far."""
+    """Means over the draws of one chain, each draw's labels first matched to the mean so far. Memberships stay with the rows.
 
-    def __init__(self, data, kinds, kept, keep_draws):
-        from ..kernels.cpu import sweep as cpu
+    While burning in the means forget, so that a run that is stopped has its second half to show.
+    """
 
-        self.cpu, self.data, self.kinds = cpu, data, kinds
-        (N, P), S, V = data.x.shape, len(kinds), int(data.offset[-1])
+    def __init__(self, data: Data, exchangeable: np.ndarray, keep_draws: bool, forget: bool = False):
+        P, S, V = data.x.shape[1], len(exchangeable), int(data.offset[-1])
+        self.x, self.exchangeable, self.keep_draws, self.forget = data.x, exchangeable, keep_draws, forget
         self.n = 0
-        self.gaps = cpu.has_gaps(data.x)
-        self.scratch = cpu.make_mean_scratch(data, S)
-        self.memberships = np.zeros((N, S), dtype=np.float32)
         self.values = np.zeros((V, S))
-        self.chance = np.zeros((S, P))
-        self.p = np.zeros((kept, S), dtype=np.int64)
-        self.log_joint = np.zeros(kept)
-        self.keep_tables = np.linspace(kept - 1, 0, min(NEW_CASE_TABLES, kept), endpoint=False).astype(int)[::-1]
-        self.tables = np.zeros((len(self.keep_tables), V, S), dtype=np.float32)
-        self.prior = np.zeros((len(self.keep_tables), S))
-        rows = kept if keep_draws else 0
-        self.z = np.zeros((rows, N, P), dtype=np.min_scalar_type(S - 1))
-        self.omega = np.zeros((rows, S, P), dtype=np.bool_)
+        self.omega_prob = np.zeros((S, P))
+        self.draws: list[Draw] = []
+        self.stride = 1  # of the draws whose tables are kept
+        self.tables: list[np.ndarray] = []  # (ΣV, S) float32, E[φ] of every stride-th draw
+        self.prior: list[np.ndarray] = []  # (S,) and α β
 
-    def add(self, state, hyper, chance, log_joint):
-        data, scratch, S = self.data, self.scratch, len(state.p)
-        to = np.arange(S)
-        if self.n:
-            overlap = np.zeros((S, S))
-            self.cpu.add_overlap(data.x, state.z, self.gaps, self.memberships, scratch, overlap)
-            to = match(overlap, self.kinds)
-        weight = 1.0 / (self.n + 1)
-        self.cpu.add_memberships(data.x, state.z, self.gaps, hyper.alpha, hyper.beta, to, self.memberships, weight, scratch)
-        turn = np.flatnonzero(self.keep_tables == max(self.n, self.keep_tables[0]))  # until its turn, the first is the latest
-        table = self.tables[turn[0]] if len(turn) else self.tables[0, :0]
-        self.cpu.add_values(data, hyper, state.p, state.omega, state.n_sv, to, self.values, weight, scratch, table)
-        self.prior[turn[:, None], to] = hyper.alpha * hyper.beta if hyper.alpha > 0.0 else hyper.beta
-        self.chance[to] += weight * (chance - self.chance[to])
-        self.p[self.n, to] = state.p
-        self.log_joint[self.n] = log_joint
-        if len(self.z):
-            np.take(to.astype(self.z.dtype), state.z, out=self.z[self.n])
-            self.z[self.n][data.x < 0] = 0
-            self.omega[self.n, to] = state.omega
+    def add(self, driver: Driver, rows: Rows, state: State, hyper: Hyper, log_joint: float, sweep: int) -> None:
+        S = len(state.p)
+        to = match(rows.overlap(), self.exchangeable) if self.n else np.arange(S)
+        weight = FORGET / (self.n + FORGET) if self.forget else 1.0 / (self.n + 1)
+        rows.add_memberships(hyper, to, weight)
+        table = np.empty((len(self.values) if self.n % self.stride == 0 else 0, S), dtype=np.float32)
+        driver.add_values(hyper, state, to, weight, self.values, table)
+        self.omega_prob[to] += weight * (state.omega_prob - self.omega_prob[to])
+        if len(table):
+            self.keep_table(table, moved(hyper.alpha * hyper.beta if hyper.alpha > 0.0 else hyper.beta, to))
+        z, omega = np.zeros((0, 0), dtype=np.uint8), np.zeros((0, 0), dtype=np.bool_)
+        if self.keep_draws:
+            labels = rows.take(slice(None))[1]
+            z, omega = to.astype(labels.dtype)[labels], moved(state.omega, to)
+            z[self.x < 0] = 0
+        self.draws.append(Draw(sweep, log_joint, moved(state.p, to), z, omega))
         self.n += 1
+        if self.forget:
+            self.draws = [draw for draw in self.draws if draw.sweep >= sweep // 2]
 
-    def new_case_tables(self):
-        """(tables, prior) for new cases; at least one, also of a run that was stopped."""
-        reached = self.keep_tables < max(self.n, self.keep_tables[0] + 1)
-        return self.tables[reached], self.prior[reached]
+    def keep_table(self, table: np.ndarray, prior: np.ndarray) -> None:
+        """When there are too many tables, half of them: so the end of the run need not be known."""
+        self.tables.append(table)
+        self.prior.append(prior)
+        if len(self.tables) > MOST_TABLES:
+            self.tables, self.prior, self.stride = self.tables[::2], self.prior[::2], 2 * self.stride
 
-    NAMES = ("memberships", "values", "chance", "p", "log_joint", "tables", "prior", "z", "omega")
+    def of_draws(self, name: str) -> np.ndarray:
+        """A field of every kept draw, stacked."""
+        return np.array([getattr(draw, name) for draw in self.draws])
 
-    def arrays(self):
-        return {"n": np.array(self.n)} | {name: getattr(self, name) for name in self.NAMES}
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All that must outlive the process, by name."""
+        found = {
+            "n": self.n,
+            "stride": self.stride,
+            "forget": self.forget,
+            "values": self.values,
+            "omega_prob": self.omega_prob,
+        }
+        found |= {"tables": self.tables, "prior": self.prior}
+        return {name: np.asarray(value) for name, value in found.items()} | {name: self.of_draws(name) for name in Draw._fields}
 
-    def restore(self, arrays):
-        self.n = int(arrays["n"])
-        for name in self.NAMES:
-            getattr(self, name)[...] = arrays[name]
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        """Take over what another Accumulator wrote by `arrays`."""
+        self.n, self.stride, self.forget = int(arrays["n"]), int(arrays["stride"]), bool(arrays["forget"])
+        self.values, self.omega_prob = arrays["values"], arrays["omega_prob"]
+        self.tables, self.prior = list(arrays["tables"]), list(arrays["prior"])
+        fields = zip(*(arrays[name] for name in Draw._fields), strict=True)
+        self.draws = [Draw(int(sweep), float(log_joint), *rest) for sweep, log_joint, *rest in fields]
+
+
+def moved(values: np.ndarray, to: np.ndarray) -> np.ndarray:
+    """What is at label s at to[s]."""
+    result = np.empty_like(values)
+    result[to] = values
+    return result
+
+
+class ChainDraws(NamedTuple):
+    """What a chain has to show."""
+
+    memberships: np.ndarray  # (N, S) float32
+    kept: Accumulator
+
+    @property
+    def mean_log_joint(self) -> float:
+        return float(self.kept.of_draws("log_joint").mean())
 
 
 class Posterior(NamedTuple):
@@ -77,7 +117,7 @@ class Posterior(NamedTuple):
 
     memberships: np.ndarray  # (N, S) mean of π
     values: np.ndarray  # (ΣV, S) mean of φ
-    chance: np.ndarray  # (S, P) mean of ω
+    omega_prob: np.ndarray  # (S, P) mean of ω
     p: np.ndarray  # (pooled chains, kept, S) every prototype draw
     tables: np.ndarray  # (T, ΣV, S) mean of φ given single draws: what new cases are folded into
     prior: np.ndarray  # (T, S) α β of the same draws; β at α = 0
@@ -85,55 +125,55 @@ class Posterior(NamedTuple):
     overlap: np.ndarray  # (C,) mean over cases of the membership that chain c shares with the best chain
 
 
-def kinds_of(data, hyper):
-    """(S,) Labels of one kind may be permuted: the prior and what is held do not tell them apart. β is even, or learned."""
+def exchangeable_labels(data: Data, hyper: Hyper) -> np.ndarray:
+    """(S,) Labels with the same number may be permuted: the prior and what is held do not tell them apart."""
     S = len(hyper.beta)
     marks = [hyper.q, data.log_weight.T if data.log_weight.shape[1] > 1 else np.zeros((S, 0)), data.omega_held.reshape(S, -1)]
     held = np.isin(np.arange(S), data.z_held) * (1 + np.arange(S))
     return np.unique(np.column_stack([*marks, held]), axis=0, return_inverse=True)[1].reshape(S)
 
 
-def match(overlap, kinds):
-    """to[s] = reference label of the same kind for label s, so that the total overlap is largest."""
-    r, s = linear_sum_assignment(np.where(kinds[:, None] == kinds, overlap, -np.inf), maximize=True)
+def match(overlap: np.ndarray, exchangeable: np.ndarray) -> np.ndarray:
+    """to[s] = reference label, exchangeable with s, for label s, so that the total overlap is largest."""
+    r, s = linear_sum_assignment(np.where(exchangeable[:, None] == exchangeable, overlap, -np.inf), maximize=True)
     return r[np.argsort(s)]
 
 
-def order_by_size(size, kinds):
-    """Labels from large to small; those of a kind keep the places of their kind."""
+def order_by_size(size: np.ndarray, exchangeable: np.ndarray) -> np.ndarray:
+    """Labels from large to small; those that are exchangeable share the places that they have."""
     order = np.empty(len(size), dtype=np.int64)
-    for kind in np.unique(kinds):
-        places = np.flatnonzero(kinds == kind)
+    for group in np.unique(exchangeable):
+        places = np.flatnonzero(exchangeable == group)
         order[places] = places[np.argsort(-size[places], kind="stable")]
     return order
 
 
-def compare(chains):
+def compare(chains: list[ChainDraws]) -> tuple[np.ndarray, np.ndarray]:
     """(relabel, overlap): label of chain c that is label s of the best chain, and the membership that the two share.
 
     The best chain is the one with the highest mean log joint of its kept draws.
     """
-    best = int(np.argmax([chain.log_joint[: chain.n].mean() for chain in chains]))
+    best = int(np.argmax([chain.mean_log_joint for chain in chains]))
     reference = chains[best].memberships
     S = reference.shape[1]
     relabel = np.empty((len(chains), S), dtype=np.int64)
     overlap = np.empty(len(chains))
     for c, chain in enumerate(chains):
-        to = match(reference.T @ chain.memberships, chain.kinds)
+        to = match(reference.T @ chain.memberships, chain.kept.exchangeable)
         relabel[c] = np.argsort(to) if c != best else np.arange(S)
         overlap[c] = in_common(reference, chain.memberships, relabel[c])
     return relabel, overlap
 
 
-def in_common(a, b, relabel):
+def in_common(a: np.ndarray, b: np.ndarray, relabel: np.ndarray) -> float:
     """The membership that two chains share, mean over cases; label relabel[s] of b is label s of a."""
     shared = np.empty(len(a))
     for few in chunks(*a.shape, FEW):
         np.minimum(a[few], b[few][:, relabel]).sum(axis=1, dtype=float, out=shared[few])
-    return shared.mean()
+    return float(shared.mean())
 
 
-def summarise(chains, prune=False):
+def summarise(chains: list[ChainDraws], prune: bool = False) -> Posterior:
     """Average over the best chain and the chains that found the same clusters.
 
     prune: leave out the labels that are not the main one of any case, as there are if their number was to be found.
@@ -143,45 +183,46 @@ def summarise(chains, prune=False):
     """
     relabel, overlap = compare(chains)
     pooled = np.flatnonzero(overlap >= AGREE)
-    memberships = np.zeros(chains[0].memberships.shape)  # a float64 per case and cluster is much: one array, no copies
+    memberships, order, S = pool_memberships([(chains[c], relabel[c]) for c in pooled], prune)
+    relabel = relabel[:, order]
+    used = [(chains[c].kept, relabel[c, :S]) for c in pooled]
+    tables = np.empty((sum(len(kept.tables) for kept, _ in used), len(used[0][0].values), S), dtype=np.float32)
+    at = 0
+    for kept, places in used:
+        for table in kept.tables:
+            np.take(table, places, axis=1, out=tables[at])
+            at += 1
+    return Posterior(
+        memberships=memberships,
+        values=sum(kept.values[:, places] for kept, places in used) / len(used),
+        omega_prob=sum(kept.omega_prob[places] for kept, places in used) / len(used),
+        p=np.stack([kept.of_draws("p")[:, places] for kept, places in used]),
+        tables=tables,
+        prior=np.concatenate([np.array(kept.prior)[:, places] for kept, places in used]),
+        relabel=relabel,
+        overlap=overlap,
+    )
+
+
+def pool_memberships(pooled: list[tuple[ChainDraws, np.ndarray]], prune: bool) -> tuple[np.ndarray, np.ndarray, int]:
+    """(mean memberships, the order of the clusters from large to small, how many there are)."""
+    memberships = np.zeros(pooled[0][0].memberships.shape)  # a float64 per case and cluster is much: one array, no copies
     parts = chunks(*memberships.shape, FEW)
-    for c in pooled:
+    for chain, relabel in pooled:
         for few in parts:
-            memberships[few] += chains[c].memberships[few][:, relabel[c]]
+            memberships[few] += chain.memberships[few][:, relabel]
     memberships /= len(pooled)
-    order = order_by_size(memberships.sum(axis=0), chains[0].kinds)
+    order = order_by_size(memberships.sum(axis=0), pooled[0][0].kept.exchangeable)
     S = len(order)
     if prune:
         main = np.bincount(memberships[:, order].argmax(axis=1), minlength=S) > 0
         order, S = order[np.argsort(~main, kind="stable")], int(main.sum())
     for few in parts:
         memberships[few] = memberships[few][:, order]
-    relabel = relabel[:, order]
-    used = [(chains[c], relabel[c, :S]) for c in pooled]
-
-    def average(pick):
-        total = sum(pick(chain)[..., order].astype(float) for chain, order in used)
-        return total / len(used)
-
     if prune:
         memberships = np.ascontiguousarray(memberships[:, :S])
         memberships /= memberships.sum(axis=1, keepdims=True)
-    new = [(*chain.new_case_tables(), order) for chain, order in used]
-    tables = np.empty((sum(len(part) for part, _, _ in new), len(new[0][0][0]), S), dtype=np.float32)
-    at = 0
-    for part, _, order in new:
-        np.take(part, order, axis=2, out=tables[at : at + len(part)])
-        at += len(part)
-    return Posterior(
-        memberships=memberships,
-        values=average(lambda chain: chain.values),
-        chance=average(lambda chain: chain.chance.T).T,
-        p=np.stack([chain.p[: chain.n, order] for chain, order in used]),
-        tables=tables,
-        prior=np.concatenate([prior[:, order] for _, prior, order in new]),
-        relabel=relabel,
-        overlap=overlap,
-    )
+    return memberships, order, S
 
 
 class Candidate(NamedTuple):
@@ -189,18 +230,16 @@ class Candidate(NamedTuple):
 
     row: int  # of the catalogue; the first of the ties, or the one of the largest prior weight
     probability: float  # that the prototype is this case or one of its ties
-    ties: tuple  # all rows of the catalogue with the same values that may be chosen, `row` first
+    ties: tuple[int, ...]  # all rows of the catalogue with the same values that may be chosen, `row` first
 
 
-def top_candidates(p, catalogue, log_weight, values, most):
+def top_candidates(p, catalogue, log_weight, values, most: int) -> list[tuple[Candidate, ...]]:
     """For each cluster its prototype, and after it the `most` probable ones. Cases with equal values are one candidate.
 
     The prototype is the most typical case, by the value probabilities, of those at least half as probable as the most
     probable one, each of the equals by itself: where a cluster agrees on a few features only, many cases are as good in
     these, even some that are no members. A candidate of weight zero is never chosen, so it is no tie either.
     """
-    from ..kernels.cpu.newcases import row_hashes
-
     hashes = row_hashes(catalogue)
     log_values = np.vstack([np.zeros(values.shape[1]), np.log(np.maximum(values, 1e-300))])  # a missing cell is at 0
     clusters = []
@@ -208,14 +247,14 @@ def top_candidates(p, catalogue, log_weight, values, most):
         prior = log_weight[:, s % log_weight.shape[1]]
         rows, counts = np.unique(p[..., s], return_counts=True)
         total, found = counts.sum(), []
-        kinds, which = np.unique(hashes[rows], return_inverse=True)
-        for kind, count in zip(kinds, np.bincount(which, weights=counts), strict=True):
-            ties = np.flatnonzero((hashes == kind) & (prior > -np.inf))
+        distinct, which = np.unique(hashes[rows], return_inverse=True)
+        for one, count in zip(distinct, np.bincount(which, weights=counts), strict=True):
+            ties = np.flatnonzero((hashes == one) & (prior > -np.inf))
             ties = ties[np.argsort(-prior[ties], kind="stable")]
             found.append(Candidate(int(ties[0]), float(count / total), tuple(int(row) for row in ties)))
         found.sort(key=lambda c: (-c.probability, c.row))
         each = [c.probability / len(c.ties) for c in found]
-        near = [c for c, chance in zip(found, each, strict=True) if 2 * chance >= max(each)]
+        near = [c for c, probability in zip(found, each, strict=True) if 2 * probability >= max(each)]
         cells = catalogue[[c.row for c in near]]
         typical = log_values[cells.astype(np.intp) + 1, s].sum(axis=1) / np.maximum((cells >= 0).sum(axis=1), 1)
         first = near[int(np.argmax(typical))]

@@ -1,72 +1,30 @@
-"""The only loop: chains × sweeps, with burn-in, thinning, checkpoints and callbacks.
+"""The only loop: chains × sweeps. A Run is chains in motion; fitting, running longer and Ctrl-C are thin callers of it."""
 
-Sweeps come in rounds, each of which keeps its own draws. A run of given length is one round; a run without one doubles from
-round to round, forgets the draws of the round before, and ends when the verdict on a round is good.
-"""
+from __future__ import annotations
 
 import os
 import signal
 import threading
 import time
-import warnings
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import storage
-from ..kernels.cpu import sweep as cpu
-from ..kernels.rng import stream
-from ..state import Hyper, count_observed, new_state, smallest_int
-from .diagnostics import TRACED, Round, diagnose, is_settled
-from .hyper import Learn, count_tables, initial, instead_of_beta, log_prior, update
-from .posterior import Accumulator, compare, kinds_of
-from .starts import init
+from ..kernels import CpuCandidates, CpuRows, Driver, threads_for
+from ..state import smallest_int
+from . import checkpoint as checkpoints
+from .chain import Chain
+from .checkpoint import Stage
+from .diagnostics import TRACED, diagnose, is_settled, traced
+from .plan import Plan, Round
+from .posterior import ChainDraws, compare
+from .problem import Problem
 
 CHECKPOINT_SECONDS = 3.0
-FIRST_ROUND = 250  # sweeps at least, if a run chooses its own length
 ROUNDS_APART = 2  # after so many rounds of settled chains that disagree, more sweeps are not going to help
-START, SWEEP, HYPER = range(3)  # purposes of a chain's random numbers
-NOTHING = Learn()
-BLOCK_CELLS = 1 << 16  # a block smaller than this costs more to hand to a thread than to run
-
-
-class Plan(NamedTuple):
-    """How to run: everything that, with the data and the hyperparameters, decides the numbers that come out."""
-
-    sampler: str
-    rounds: tuple[Round, ...]
-    thin: int
-    n_chains: int
-    start: Any  # "seeded", "cases" or "cells" for each chain, or labels
-    single_label: tuple[int, ...]  # for each chain, first sweeps without cell moves: one label per case
-    heat: float  # β of the first sweep; rises to 1 by the middle of the first burn-in
-    keep_draws: bool
-    seed: int
-
-    @property
-    def n_iter(self):
-        """The most sweeps that there can be."""
-        return self.rounds[-1].end
-
-    def round_of(self, t):
-        """The round that sweep t belongs to, or leads to."""
-        return next(r for r in self.rounds if t < r.end)
-
-
-def one_round(n_iter, burn_in):
-    return (Round(int(n_iter) // 2 if burn_in is None else int(burn_in), int(n_iter)),)
-
-
-def doubling(max_iter):
-    """Rounds that end at max_iter, max_iter / 2, max_iter / 4, …; each keeps the second half of all sweeps so far."""
-    rounds = [Round(max_iter // 2, max_iter)]
-    while rounds[0].first >= FIRST_ROUND:
-        rounds.insert(0, Round(rounds[0].first // 2, rounds[0].first))
-    return tuple(rounds)
 
 
 class Report(NamedTuple):
@@ -82,227 +40,185 @@ class Report(NamedTuple):
 
 
 class Draws(NamedTuple):
-    """What a run leaves behind."""
+    """What a run has to show."""
 
-    chains: list  # Accumulator per chain
-    trace: dict  # name → (chains, sweeps), of the label-free quantities
+    chains: list[ChainDraws]
+    trace: dict[str, np.ndarray]  # name → (chains, sweeps), of the label-free quantities
     kept: Round  # the sweeps that the kept draws come from
     interrupted: bool
 
 
-class Chain:
-    """One chain: its state, its work space and what it has accumulated."""
+class Run:
+    """Chains in motion. The numbers depend on the problem alone, not on n_jobs or on interruptions.
 
-    def __init__(self, number, data, hyper, learn, plan, z, work):
-        self.number, self.data, self.learn, self.plan = number, data, learn, plan
-        self.hyper = initial(hyper, learn)
-        self.kinds = kinds_of(data, self.hyper)
-        S = len(hyper.beta)
-        rng = np.random.default_rng([plan.seed, number, START])
-        start = plan.start[number] if isinstance(plan.start, tuple) else plan.start
-        self.state = new_state(data, init(data, self.hyper, start, rng, out=z), S)
-        self.n_cells = int(self.state.n_sv.sum())
-        self.n_i = np.bincount(count_observed(data.x), minlength=data.x.shape[1] + 1)  # how many rows have n cells
-        self.n_rows = max(1, int(self.n_i[1:].sum()))
-        self.draws = self.keep_nothing(plan.rounds[0])
-        self.before = None  # the draws of the last round, if there was one; not worth a place in the checkpoint
-        self.trace = np.zeros((len(traced(learn)), plan.n_iter))
-        cpu.update_p_omega(data, self.hyper, self.state, work, stream(plan.seed, number, START), blocked=True)
-        self.chance = work.chance.copy()
-
-    def keep_nothing(self, round_):
-        """An empty Accumulator for the draws of a round."""
-        kept = len(range(round_.first, round_.end, self.plan.thin))
-        return Accumulator(self.data, self.kinds, kept, self.plan.keep_draws)
-
-    def step(self, t, work):
-        """Sweep number t."""
-        plan, state = self.plan, self.state
-        key = stream(plan.seed, self.number, SWEEP, t)
-        before, cells = state.p.copy(), t >= plan.single_label[self.number]
-        if self.learn:
-            rng = np.random.default_rng([plan.seed, self.number, HYPER, t])
-            self.hyper = update(self.data, self.hyper, self.learn, state, self.n_i, rng, alpha=cells)
-        log_joint, info = cpu.sweeps[plan.sampler](self.data, self.hyper, state, work, key, heat_at(plan, t), cells)
-        log_joint += log_prior(self.hyper, self.learn)
-        if self.learn.beta:
-            log_joint += instead_of_beta(count_tables(self.hyper, state.n_rows, rng), self.hyper)
-        size = np.add.reduce(state.n_sv, axis=0) / max(self.n_cells, 1)
-        self.trace[:, t] = (
-            log_joint,
-            info[2] / 2**32 / self.n_rows,
-            state.omega.sum(),
-            -(size[size > 0] * np.log(size[size > 0])).sum(),
-            info[0] / max(self.n_cells, 1),
-            info[1] / self.n_rows,
-            (before != state.p).mean(),
-            *(
-                float(self.hyper.q[self.learn.q_free][0]) if name == "q" else getattr(self.hyper, name)
-                for name in self.learn.names
-            ),
-            *([info[3]] if self.learn.beta else []),
-        )
-        self.chance[:] = work.chance
-        now = plan.round_of(t)
-        if t == now.first and now != plan.rounds[0]:
-            self.before, self.draws = self.draws, self.keep_nothing(now)
-        if t >= now.first and (t - now.first) % plan.thin == 0:
-            self.draws.add(state, self.hyper, self.chance, log_joint)
-
-    def arrays(self):
-        """All that must outlive the process, by name."""
-        state = self.state
-        kept = {"z": state.z, "p": state.p, "omega": state.omega, "chance": self.chance, "trace": self.trace}
-        kept |= {f"hyper/{name}": np.asarray(value) for name, value in self.hyper._asdict().items()}
-        return kept | {f"draws/{name}": value for name, value in self.draws.arrays().items()}
-
-    def restore(self, arrays, t):
-        """Be again what `arrays` was after t sweeps."""
-        hyper = {name: arrays[f"hyper/{name}"] for name in self.hyper._fields}
-        self.hyper = Hyper(**{name: value if value.ndim else float(value) for name, value in hyper.items()})
-        self.state.z[:] = arrays["z"]
-        self.state = new_state(self.data, self.state.z, len(self.hyper.beta))
-        self.state.p[:], self.state.omega[:] = arrays["p"], arrays["omega"]
-        self.chance[:], self.trace[:] = arrays["chance"], arrays["trace"]
-        self.draws = self.keep_nothing(self.plan.round_of(t - 1))
-        self.draws.restore({k.removeprefix("draws/"): v for k, v in arrays.items() if k.startswith("draws/")})
-
-
-def traced(learn):
-    """The names of what is traced: if the number of clusters is to be found, also how many are in use."""
-    return TRACED + learn.names + (("clusters_in_use",) if learn.beta else ())
-
-
-def heat_at(plan, t):
-    """β of sweep t: from `heat` up to 1 at the middle of the first burn-in; 1 ever after."""
-    warm = plan.rounds[0].first // 2
-    return 1.0 if t >= warm else plan.heat + (1.0 - plan.heat) * t / warm
-
-
-class Workers:
-    """Threads, and a Work for each chain that runs at a time.
-
-    Chains run side by side if there are enough of them, else one after the other, its rows in blocks.
+    `advance` makes sweeps, `extend` asks for more of them, `repin` changes pins and priors, `save` and `resume` keep the run on
+    disk, and `draws` is what there is to show. Close it, or use it in a `with` statement.
     """
 
-    def __init__(self, data, hyper, n_chains, n_jobs):
+    def __init__(self, problem: Problem, n_jobs: int = 1):
+        self.problem, self.stage, self.print = problem, Stage(), ""
+        data, S, n_chains = problem.data, len(problem.hyper.beta), problem.plan.n_chains
+        self.threads = threads_for(data, S, n_chains, n_jobs)
         by_chain = n_chains >= n_jobs
-        n_blocks = 1 if by_chain else min(n_jobs, max(1, data.x.size // BLOCK_CELLS))
-        self.pool = ThreadPoolExecutor(n_jobs)
-        self.map = self.pool.map if by_chain and n_jobs > 1 else map
-        self.free: SimpleQueue = SimpleQueue()
+        self.map = self.threads.pool.map if by_chain and n_jobs > 1 else map
+        self.drivers: SimpleQueue[Driver] = SimpleQueue()
         rises = None
         for _ in range(n_jobs if by_chain else 1):
-            pool = None if by_chain else self.pool
-            work = cpu.Work(data, hyper, smallest_int(len(hyper.beta)), pool, n_blocks, rises)
-            rises = work.rises
-            self.free.put(work)
+            driver = Driver(data.book, data.omega_held, problem.n_i, problem.hyper, self.threads, rises)
+            rises = driver.rises
+            self.drivers.put(driver)
+        self.candidates = CpuCandidates(self.threads, data.candidates, data.log_weight)
+        # Made here: memory of another thread does not come back to this one, which makes the results next.
+        z = np.empty((n_chains, *data.x.shape), dtype=smallest_int(S))
 
-    def each(self, task, items):
-        """[task(item, work) for item in items]"""
-        return list(self.map(partial(self.lend, task), items))
+        def new(number, driver):
+            rows = CpuRows(self.threads, data.x, z[number], data.z_held, S)
+            return Chain(number, problem, z[number], rows, self.candidates, driver)
 
-    def lend(self, task, item):
-        work = self.free.get()
-        try:
-            return task(item, work)
-        finally:
-            self.free.put(work)
+        self.chains: list[Chain] = self.each(new, range(n_chains))
 
-    def __enter__(self):
+    @property
+    def plan(self) -> Plan:
+        return self.problem.plan
+
+    def each(self, task: Callable[[Any, Driver], Any], items: Any) -> list:
+        """[task(item, driver) for item in items], a driver lent to each."""
+
+        def lend(item):
+            driver = self.drivers.get()
+            try:
+                return task(item, driver)
+            finally:
+                self.drivers.put(driver)
+
+        return list(self.map(lend, items))
+
+    def advance(self, n: int | None = None, after: Callable[[Run], Any] | None = None) -> bool:
+        """Make n sweeps, or all there are to make. A true result of `after`, called after each, stops. Returns: finished?"""
+        while not self.stage.finished and n != 0:
+            t, plan = self.stage.sweep, self.plan
+            self.each(lambda chain, driver: chain.step(t, plan, driver), self.chains)
+            self.stage = self.next_stage()
+            n = None if n is None else n - 1
+            if after is not None and after(self):
+                break
+        return self.stage.finished
+
+    def next_stage(self) -> Stage:
+        """The stage after one more sweep. At the end of a round it is time to ask whether there should be another."""
+        t, now = self.stage.sweep + 1, self.plan.round_of(self.stage.sweep)
+        if t < now.end or t == self.plan.n_iter:
+            return Stage(t, self.stage.apart, t == self.plan.n_iter)
+        trace = self.trace(t)
+        _, overlap = compare([chain.draws() for chain in self.chains])
+        verdict = diagnose(trace, now, overlap)
+        parted = verdict.n_agreeing < verdict.n_chains and is_settled(trace, now)
+        apart = self.stage.apart + 1 if parted else 0
+        return Stage(t, apart, verdict.converged or apart >= ROUNDS_APART)
+
+    def extend(self, n: int, burn_in: int | None = None) -> None:
+        """Plan n more sweeps than were made; see `Plan.extended`."""
+        made = self.plan._replace(rounds=self.rounds_made())
+        self.problem = self.problem._replace(plan=made.extended(n, burn_in))
+        self.stage = Stage(self.stage.sweep)
+
+    def rounds_made(self) -> tuple[Round, ...]:
+        """The rounds of the plan as far as they were run."""
+        t = self.stage.sweep
+        rounds = [r for r in self.plan.rounds if r.end <= t]
+        if not rounds or rounds[-1].end < t:
+            now = self.plan.round_of(t - 1) if t else self.plan.rounds[0]
+            rounds.append(Round(min(now.first, t), t))
+        return tuple(rounds)
+
+    def repin(self, problem: Problem) -> None:
+        """Go on with the pins and priors of another problem of the same data; what was kept so far is forgotten."""
+        self.problem, self.print = problem._replace(plan=self.plan), ""
+        self.candidates.log_weight = problem.data.log_weight
+        for driver in (self.drivers.get() for _ in range(self.drivers.qsize())):
+            driver.omega_held = problem.data.omega_held
+            self.drivers.put(driver)
+        for chain in self.chains:
+            chain.repin(self.problem)
+
+    def draws(self) -> Draws:
+        """What there is to show. Of a run that was stopped the second half, of all its sweeps or of those of a whole round."""
+        t = self.stage.sweep
+        kept = self.each(lambda chain, driver: chain.settle(t, self.plan, driver), self.chains)[0]
+        return Draws([chain.draws() for chain in self.chains], self.trace(t), kept, not self.stage.finished)
+
+    def trace(self, t: int) -> dict[str, np.ndarray]:
+        names = traced(self.problem.learn)
+        return {name: np.array([chain.trace[k, :t] for chain in self.chains]) for k, name in enumerate(names)}
+
+    def report(self) -> Report:
+        t = self.stage.sweep
+        last = np.array([chain.trace[: len(TRACED), t - 1] for chain in self.chains]).T
+        now = dict(zip(TRACED, last, strict=True))
+        return Report(t, self.plan.round_of(t - 1).end, **{name: now[name] for name in Report._fields[2:]})
+
+    def fingerprint(self) -> str:
+        self.print = self.print or checkpoints.fingerprint(self.problem)
+        return self.print
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write a checkpoint."""
+        checkpoints.save(path, self.fingerprint(), self.problem, self.chains, self.stage)
+
+    def resume(self, path: str | os.PathLike) -> None:
+        """Go on from a checkpoint of the same problem, or of a shorter run of it."""
+        self.stage = checkpoints.resume(path, self.fingerprint(), self.problem, self.chains)
+
+    def close(self) -> None:
+        self.threads.close()
+
+    def __enter__(self) -> Run:
         return self
 
-    def __exit__(self, *_):
-        self.pool.shutdown()
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
-class Stage(NamedTuple):
-    """How far a run has come."""
-
-    sweep: int = 0  # sweeps made
-    apart: int = 0  # rounds in a row that ended with settled chains in different clusters
-    finished: bool = False
+# --- for callers that wait: checkpoints, Ctrl-C, progress ----------------------------------------------------------------
 
 
-def run(data, hyper, plan, learn=NOTHING, *, n_jobs=1, callback=None, verbose=0, checkpoint=None):
-    """Sample; returns Draws. The numbers depend on data, hyper, plan and learn alone, not on n_jobs or on interruptions."""
-    with Workers(data, hyper, plan.n_chains, n_jobs) as workers, progress(plan, verbose) as show, patience() as stopped:
-        # Made here: memory of another thread does not come back to this one, which makes the results next.
-        z = np.empty((plan.n_chains, *data.x.shape), dtype=smallest_int(len(hyper.beta)))
-        chains = workers.each(lambda number, work: Chain(number, data, hyper, learn, plan, z[number], work), range(len(z)))
-        stage, saved, unsaved = Stage(), time.monotonic(), False
-        print_ = fingerprint(data, hyper, learn, plan) if checkpoint is not None else ""
-        if checkpoint is not None and os.path.exists(checkpoint):
-            stage = resume(checkpoint, print_, chains)
-        while not stage.finished and not stopped():
-            workers.each(lambda chain, work: chain.step(stage.sweep, work), chains)
-            stage, unsaved = advance(stage, chains, plan), True
-            report = make_report(plan, chains, stage.sweep)
+class Watch(NamedTuple):
+    """What a caller wants to see and to keep while a run goes on."""
+
+    callback: Callable[[Report], Any] | None = None
+    checkpoint: str | os.PathLike | None = None
+    verbose: int = 0
+
+
+def run_to_end(run: Run, watch: Watch) -> None:
+    """Advance until the plan is done, a callback or Ctrl-C stops it; write the checkpoint on the way and at the end."""
+    saved = time.monotonic()
+    written = run.stage.sweep if watch.checkpoint is not None and os.path.exists(watch.checkpoint) else -1
+    with progress(run.plan, watch.verbose) as show, patience() as stopped:
+
+        def after(run):
+            nonlocal saved, written
+            report = run.report()
             show(report)
-            if callback is not None and callback(report):
-                break
-            if checkpoint is not None and time.monotonic() - saved > CHECKPOINT_SECONDS:
-                save(checkpoint, print_, plan.seed, chains, stage)
-                saved, unsaved = time.monotonic(), False
-        if checkpoint is not None and unsaved:
-            save(checkpoint, print_, plan.seed, chains, stage)
-    t = stage.sweep
-    if t == 0:
+            if watch.callback is not None and watch.callback(report):
+                return True
+            if watch.checkpoint is not None and time.monotonic() - saved > CHECKPOINT_SECONDS:
+                run.save(watch.checkpoint)
+                saved, written = time.monotonic(), run.stage.sweep
+            return stopped()
+
+        if not stopped():
+            run.advance(after=after)
+        if watch.checkpoint is not None and written != run.stage.sweep:
+            run.save(watch.checkpoint)
+    if run.stage.sweep == 0:
         raise KeyboardInterrupt
-    kept = close(chains, plan, t)
-    if not stage.finished:
-        n = chains[0].draws.n
-        warnings.warn(
-            f"Stopped after {t} of {'at most ' * (len(plan.rounds) > 1)}{plan.n_iter} sweeps; the results rest on {n} kept "
-            f"draw{'s' * (n > 1)} per chain.",
-            stacklevel=2,
-        )
-    return Draws([chain.draws for chain in chains], trace_of(chains, t), kept, not stage.finished)
-
-
-def advance(stage, chains, plan):
-    """The stage after one more sweep. At the end of a round it is time to ask whether there should be another."""
-    t, now = stage.sweep + 1, plan.round_of(stage.sweep)
-    if t < now.end or t == plan.n_iter:
-        return Stage(t, stage.apart, t == plan.n_iter)
-    trace, draws = trace_of(chains, t), [chain.draws for chain in chains]
-    _, overlap = compare(draws)
-    verdict = diagnose(trace, now, overlap)
-    parted = verdict.n_agreeing < verdict.n_chains and is_settled(trace, now)
-    apart = stage.apart + 1 if parted else 0
-    return Stage(t, apart, verdict.converged or apart >= ROUNDS_APART)
-
-
-def close(chains, plan, t):
-    """Settle which draws are kept after t sweeps; returns the sweeps that they come from."""
-    now = plan.round_of(t - 1)
-    if chains[0].before is not None and chains[0].before.n > chains[0].draws.n:  # stopped early in a round
-        for chain in chains:
-            chain.draws = chain.before
-        return plan.rounds[plan.rounds.index(now) - 1]
-    if chains[0].draws.n == 0:  # stopped while burning in: the last state is all there is
-        for chain in chains:
-            chain.draws.add(chain.state, chain.hyper, chain.chance, chain.trace[0, t - 1])
-        return Round(t - 1, t)
-    return Round(now.first, t)
-
-
-def trace_of(chains, t):
-    return {name: np.array([chain.trace[k, :t] for chain in chains]) for k, name in enumerate(traced(chains[0].learn))}
-
-
-def make_report(plan, chains, t):
-    now = dict(zip(TRACED, np.array([chain.trace[: len(TRACED), t - 1] for chain in chains]).T, strict=True))
-    return Report(t, plan.round_of(t - 1).end, **{name: now[name] for name in Report._fields[2:]})
-
-
-# --- interruption, progress --------------------------------------------------------------------------------------------
 
 
 @contextmanager
-def patience():
+def patience() -> Iterator[Callable[[], bool]]:
     """Ctrl-C waits for the end of the sweep, so that the state stays whole; a second one does not wait."""
-    hits = []
+    hits: list[int] = []
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False
         return
@@ -321,7 +237,7 @@ def patience():
 
 
 @contextmanager
-def progress(plan, verbose):
+def progress(plan: Plan, verbose: int) -> Iterator[Callable[[Report], None]]:
     """A function that shows a Report on stderr: a bar with the sweep, the log joint of each chain and the time left."""
     if not verbose:
         yield lambda report: None
@@ -343,41 +259,3 @@ def progress(plan, verbose):
             )
 
         yield show
-
-
-# --- checkpoints -------------------------------------------------------------------------------------------------------
-
-
-def fingerprint(data, hyper, learn, plan):
-    """What a checkpoint must agree with: the data, the hyperparameters, which of them are learned, and the plan."""
-    import hashlib
-
-    digest = hashlib.sha256()
-    for part in (*data, *hyper, *learn, *plan):
-        array = np.ascontiguousarray(part) if isinstance(part, np.ndarray) else np.frombuffer(repr(part).encode(), np.uint8)
-        digest.update(f"{array.dtype}{array.shape}".encode())
-        digest.update(array.view(np.uint8).data if array.size else b"")
-    return digest.hexdigest()
-
-
-def seed_of(path):
-    """The seed of the run that the checkpoint at `path` belongs to; None if there is no checkpoint."""
-    return storage.read_header(path, "checkpoint")["seed"] if os.path.exists(path) else None
-
-
-def save(path, print_, seed, chains, stage):
-    arrays = {f"{c}/{name}": value for c, chain in enumerate(chains) for name, value in chain.arrays().items()}
-    storage.write(path, "checkpoint", {"fingerprint": print_, "seed": seed, **stage._asdict()}, arrays)
-
-
-def resume(path, print_, chains):
-    """Put the chains back where the checkpoint left them; returns the stage."""
-    header, arrays = storage.read(path, "checkpoint")
-    if header["fingerprint"] != print_:
-        raise ValueError(
-            f"The checkpoint {os.fspath(path)!r} belongs to other data or settings; delete it or choose another path."
-        )
-    stage = Stage(*(header[name] for name in Stage._fields))
-    for c, chain in enumerate(chains):
-        chain.restore({k.removeprefix(f"{c}/"): v for k, v in arrays.items() if k.startswith(f"{c}/")}, stage.sweep)
-    return stage

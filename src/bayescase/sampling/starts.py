@@ -4,8 +4,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.special import gammaln
 
-from ..kernels.cpu.rows import row_sums
-from ..kernels.cpu.tables import ROWS, compiled, lanes_for
+from ..kernels import best_profile, value_counts
 from ..state import FEW, chunks, smallest_int
 
 MORE_SEEDS = 30  # at most, and at most three times the clusters
@@ -36,7 +35,7 @@ def name_as_held(data, S, labels):
     votes = np.zeros((S, S))  # of held label r for the start's label s
     held = np.flatnonzero(data.z_held >= 0)
     np.add.at(votes, (data.z_held[held], labels[held]), 1.0)
-    if data.candidates is data.x:
+    if data.own_cases:
         m, s = np.nonzero(data.log_weight == 0.0)  # probability one
         np.add.at(votes, (s, labels[m]), 1.0)
     if not votes.any():
@@ -84,18 +83,10 @@ def mismatch(x, case):
 
 def refine(data, labels, n_groups):
     """Move every case to the group under whose value frequencies it is most probable, a few times. Empty groups stay so."""
-    lanes = lanes_for(n_groups)
-    table = np.zeros((int(data.offset[-1]) + 1, lanes), dtype=np.float32)
-    sums = np.zeros(ROWS * lanes)
     for _ in range(ROUNDS):
-        fill_profiles(value_counts(data.x, labels, n_groups, int(data.offset[-1])), data.offset, table)
+        profiles = log_frequencies(value_counts(data.x, labels, n_groups, int(data.offset[-1])), data.offset)
         empty = np.bincount(labels, minlength=n_groups) == 0
-        before, labels = labels, labels.copy()
-        for lo in range(0, len(labels), ROWS):
-            hi = min(lo + ROWS, len(labels))
-            row_sums(table.reshape(-1), lanes, data.x, data.x.shape[1], lo, hi, sums)
-            fit = sums[: (hi - lo) * lanes].reshape(-1, lanes)[:, :n_groups]
-            labels[lo:hi] = np.where(empty, -np.inf, fit).argmax(axis=1)
+        before, labels = labels, best_profile(data.x, profiles, empty)
         if (labels == before).all():
             break
     return labels
@@ -144,23 +135,10 @@ def merge(data, hyper, labels):
     return np.cumsum(alive)[to[labels]] - 1
 
 
-def fill_profiles(n, offset, table):
-    """table[v + 1, s] = log of the frequency of value v in group s, with one pseudo-count."""
+def log_frequencies(n, offset):
+    """(ΣV, groups) float32, log of the frequency of each value in each group, with one pseudo-count."""
+    profiles = np.empty(n.shape, dtype=np.float32)
     for s in range(n.shape[1]):
         total = np.add.reduceat(n[:, s] + 1, offset[:-1])
-        table[1:, s] = np.log((n[:, s] + 1) / np.repeat(total, np.diff(offset)))
-
-
-def value_counts(x, labels, n_groups, n_values):
-    """(ΣV, groups) How often each value occurs in each group."""
-    n = np.zeros((n_values, n_groups), dtype=np.int32)
-    add_counts(x, labels, n)
-    return n
-
-
-@compiled
-def add_counts(x, labels, n):
-    for i in range(x.shape[0]):
-        for j in range(x.shape[1]):
-            if x[i, j] >= 0:
-                n[x[i, j], labels[i]] += 1
+        profiles[:, s] = np.log((n[:, s] + 1) / np.repeat(total, np.diff(offset)))
+    return profiles

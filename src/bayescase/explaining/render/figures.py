@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ...sampling.checks import check_names, is_int
+from ...fitted import Fitted
+from ...sampling.posterior import AGREE
+from ...sampling.problem import is_int
 from ..explanation import (
     AgreementExplanation,
     CaseExplanation,
@@ -20,6 +22,7 @@ from ..explanation import (
     as_set,
     counted,
     cut,
+    explain,
     phrase,
 )
 from .cards import (
@@ -221,15 +224,16 @@ def plot_memberships(model: Any) -> Figure:
     -------
     matplotlib.figure.Figure
     """
-    member = np.asarray(model.memberships_)
+    fitted = fitted_of(model)
+    member = fitted.posterior.memberships
     N, S = member.shape
-    order = np.lexsort((-member.max(axis=1), model.labels_))
+    order = np.lexsort((-member.max(axis=1), fitted.labels))
     bins = np.array_split(order, min(N, 1200))  # more cases than pixels: neighbours are averaged
     picture = np.stack([member[rows].mean(axis=0) for rows in bins], axis=1)
     figure = new_figure(9.0, max(0.3 * S, 0.6) + 1.25)
     ax = figure.subplots()
     image = ax.imshow(picture, cmap=HEAT, vmin=0, vmax=1, aspect="auto", interpolation="nearest", extent=(0, N, S - 0.5, -0.5))
-    sizes = np.bincount(model.labels_, minlength=S)
+    sizes = np.bincount(fitted.labels, minlength=S)
     for edge in np.cumsum(sizes)[:-1]:
         ax.axvline(edge, color=LACK, lw=0.8)
     label_y(ax, [f"cluster {s}: {counted(sizes[s])}" for s in range(S)], 40)
@@ -342,38 +346,36 @@ def plot_case(case: CaseExplanation, *, most: int = 12) -> Figure:
 # --- over the sweeps ---------------------------------------------------------------------------------------------------------
 
 
-def plot_ribbon(model: Any, names: Any = None) -> Figure:
+def plot_ribbon(model: Any) -> Figure:
     """Which case is the prototype of each cluster at each kept sweep, and the log joint probability below.
 
     Parameters
     ----------
     model : fitted BayesianCaseModel
         The chains that its results rest on are shown, a strip for each.
-    names : sequence of str, default=None
-        Names of the rows of the catalogue.
 
     Returns
     -------
     matplotlib.figure.Figure
     """
-    names = check_names(names, len(model._data.candidates))
-    p = model._posterior["p"]  # (chains, draws, S)
+    fitted = fitted_of(model)
+    p = fitted.posterior.p  # (chains, draws, S)
     chains, draws, S = p.shape
     shown = min(S, MANY_CLUSTERS)
     ranks = np.full((shown, chains, draws), 4)
     labels = []
     for s in range(shown):
-        ranked = model.prototype_probabilities_[s]
+        ranked = fitted.candidates[s]
         for rank, candidate in reversed(list(enumerate(ranked[:4]))):
             ranks[s][np.isin(p[:, :, s], candidate.ties)] = rank
-        words = [f"{cut(named(c.row, names), 26)} {c.probability:.0%}" for c in ranked[:2]]
+        words = [f"{cut(fitted.name_of(c.row), 26)} {c.probability:.0%}" for c in ranked[:2]]
         labels.append("\n".join(words))
-    first, last = model._kept.first, model.n_iter_
+    first, last = fitted.kept.first, fitted.n_sweeps
     strip = max(0.5, 0.13 * chains)
     figure = new_figure(10.0, shown * (strip + 0.07) + 2.6)
     grid = figure.subplots(shown + 1, 1, squeeze=False, sharex=True, height_ratios=[strip] * shown + [1.35])[:, 0]
     shades = ["#0b2545", "#3f6ca8", "#8fb3d9", "#c9dcee", "#f2f2f2"]
-    end = first + draws * model._thin
+    end = first + draws * fitted.plan.thin
     for s, ax in enumerate(grid[:-1]):
         ax.imshow(
             ranks[s],
@@ -389,11 +391,11 @@ def plot_ribbon(model: Any, names: Any = None) -> Figure:
         ax.tick_params(length=0, labelbottom=False)
         ax.text(1.01, 0.5, labels[s], transform=ax.transAxes, va="center", fontsize=SMALL, parse_math=False)
     ax = grid[-1]
-    pooled = np.flatnonzero(model.chain_overlap_ >= 0.9)
+    pooled = np.flatnonzero(fitted.posterior.overlap >= AGREE)
     for k, c in enumerate(pooled):
         ax.plot(
-            np.arange(model.n_iter_),
-            model.log_joint_[c],
+            np.arange(fitted.n_sweeps),
+            fitted.trace["log_joint"][c],
             lw=0.9,
             ls=("-", "--", ":", "-.")[k % 4],
             color=(INK, LACK, GREY, "#7b3294")[k // 4 % 4 if len(pooled) > 4 else k % 4],
@@ -401,7 +403,7 @@ def plot_ribbon(model: Any, names: Any = None) -> Figure:
     if first:
         ax.axvspan(0, first, color=FAINT, alpha=0.6, lw=0)
         ax.text(0.01, 0.08, "burn-in", transform=ax.transAxes, fontsize=SMALL)
-    settled = model.log_joint_[pooled][:, min(first // 10, last - 1) :]
+    settled = fitted.trace["log_joint"][pooled][:, min(first // 10, last - 1) :]
     margin = 0.08 * np.ptp(settled) or 1.0
     ax.set_ylim(settled.min() - margin, settled.max() + margin)
     ax.set_xlim(0, max(last, 1))
@@ -436,36 +438,37 @@ def plot_history(model: Any, *, image_shape: tuple[int, int] | None = None, swee
     -------
     matplotlib.figure.Figure
     """
-    if not hasattr(model, "draws_"):
+    fitted = fitted_of(model)
+    if fitted.draws is None:
         raise ValueError("plot_history needs every draw: fit with keep_draws=True, and with burn_in=0 to see the start.")
-    best = int(np.argmax(model.draws_.log_joint.mean(axis=1)))
-    p, omega = model.draws_.p[best], model.draws_.omega[best]
-    at = model._kept.first + model._thin * np.arange(len(p))
-    shown = min(model.n_clusters_, MANY_CLUSTERS)
-    explained = model.explain()
+    best = int(np.argmax(fitted.draws.log_joint.mean(axis=1)))
+    p, omega = fitted.draws.p[best], fitted.draws.omega[best]
+    at = fitted.kept.first + fitted.plan.thin * np.arange(len(p))
+    shown = min(fitted.n_clusters, MANY_CLUSTERS)
+    explained = explain(fitted)
     if image_shape is None:
         figure = history_strips(explained.clusters[:shown], p, omega, at, most)
-        note_more(figure, model.n_clusters_ - shown)
+        note_more(figure, fitted.n_clusters - shown)
     else:
         if not is_int(sweeps) or sweeps < 1:
             raise ValueError(f"sweeps must be a positive whole number, not {sweeps!r}.")
         shape = check_shape(image_shape, explained.n_features)
         chosen = np.unique(np.round(np.geomspace(1, len(p), min(int(sweeps), len(p)))).astype(int) - 1)
-        figure = history_images(model, explained.clusters[:shown], p, omega, at, chosen, shape)
+        figure = history_images(fitted, explained.clusters[:shown], p, omega, at, chosen, shape)
     return figure
 
 
-def history_images(model, clusters, p, omega, at, chosen, shape):
+def history_images(fitted, clusters, p, omega, at, chosen, shape):
     size, gap = 1.0, 0.12
     width = max(1.0 + len(chosen) * (size + gap) + 0.2, 6.8)
-    more = model.n_clusters_ - len(clusters)
+    more = fitted.n_clusters - len(clusters)
     sheet = Sheet(width, 1.0 + len(clusters) * (size + gap) + (0.35 if more else 0.1))
     if more:
         sheet.write(1.0, 1.1 + len(clusters) * (size + gap), f"{more} smaller clusters not shown", size=SMALL, color=GREY)
     image_key(sheet, 0.2, 0.22, width)
     for k, draw in enumerate(chosen):
         sheet.write(1.0 + k * (size + gap), 0.8, f"sweep {at[draw] + 1}", size=SMALL)
-    codes, offset = model._data.candidates, model._data.offset
+    codes, offset = fitted.data.candidates, fitted.data.offset
     places = np.maximum(np.diff(offset) - 1, 1)
     for s, cluster in enumerate(clusters):
         y = 0.95 + s * (size + gap)
@@ -519,16 +522,17 @@ def history_strips(clusters, p, omega, at, most):
 # --- words and checks ---
 
 
-def named(row, names):
-    return f"case {int(row)}" if names is None else names[int(row)]
-
-
 def role_words(role: FeatureRole):
     return value_words(role.name, role.value)
 
 
 def value_words(name, value):
     return phrase(cut(name, 26), value)
+
+
+def fitted_of(model) -> Fitted:
+    """Of a fitted estimator, or what is one already."""
+    return model if isinstance(model, Fitted) else model.fitted_
 
 
 def clusters_of(explanation) -> tuple[ClusterExplanation, ...]:

@@ -7,15 +7,14 @@ import io
 import warnings
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from ... import __version__
+from ...fitted import Fitted
 from ...sampling.diagnostics import in_words
 from ...storage import replacing
-from ..explanation import as_set, clean, counted, cut, listed, phrase, show
+from ..explanation import as_set, clean, counted, cut, explain, explain_agreement, listed, phrase, show
 from . import figures as plots
 from .cards import APART, EMPTY, MARKED, pixel_role
 from .html import called, card, document, esc, percent, scroll, table
@@ -25,43 +24,40 @@ DOTS = 120  # per inch
 
 
 def write_report(
-    model: Any, path: str | PathLike, *, names: Any = None, image_shape: tuple[int, int] | None = None, title: str | None = None
+    fitted: Fitted, path: str | PathLike, *, image_shape: tuple[int, int] | None = None, title: str | None = None
 ) -> None:
     """Write one HTML file that explains a fitted model; `model.report` calls this.
 
     Parameters
     ----------
-    model : fitted BayesianCaseModel
+    fitted : Fitted
     path : path
         File to write; one that is there is replaced.
-    names : sequence of str, default=None
-        Names of the rows of the catalogue.
     image_shape : (height, width), default=None
         The features are the pixels of an image, row by row.
     title : str, default=None
         Heading of the page.
     """
-    check_is_fitted(model)
     file = Path(fspath(path))
     if not file.parent.is_dir():
         raise FileNotFoundError(f"There is no folder {str(file.parent)!r} to write the report to.")
-    html = page(model, names, image_shape, title)
+    html = page(fitted, image_shape, title)
     with replacing(file) as out:
         out.write(html.encode())
 
 
-def page(model, names=None, image_shape=None, title=None) -> str:
+def page(fitted, image_shape=None, title=None) -> str:
     if image_shape is not None:
-        image_shape = plots.check_shape(image_shape, model.n_features_in_)
-    explanation = model.explain(names)
+        image_shape = plots.check_shape(image_shape, fitted.data.x.shape[1])
+    explanation = explain(fitted)
     title = f"{counted(explanation.n_cases)} in {counted(len(explanation.clusters), 'cluster')}" if title is None else title
     parts = (
         ("short", "In short", in_short(explanation, image_shape)),
-        ("clusters", "The clusters", clusters(model, explanation, names, image_shape)),
+        ("clusters", "The clusters", clusters(fitted, explanation, image_shape)),
         ("apart", "What tells the clusters apart", apart(explanation)),
-        ("members", "Which case belongs where", members(model)),
-        ("sure", "How sure are prototypes and features?", how_sure(model, explanation, names)),
-        ("trust", "Can it be trusted?", trust(model, explanation)),
+        ("members", "Which case belongs where", members(fitted)),
+        ("sure", "How sure are prototypes and features?", how_sure(fitted, explanation)),
+        ("trust", "Can it be trusted?", trust(fitted, explanation)),
     )
     made = f"Made by bayescase {esc(__version__)}, with the Bayesian Case Model of Kim, Rudin and Shah (NIPS 2014)."
     return document(esc(title), ABOUT, parts, made)
@@ -108,7 +104,7 @@ def what_matters(cluster, image_shape):
 # --- clusters ------------------------------------------------------------------------------------------------------------
 
 
-def clusters(model, explanation, names, image_shape):
+def clusters(fitted, explanation, image_shape):
     text = []
     for c in explanation.clusters:
         name = f"cluster-{c.cluster}"
@@ -121,7 +117,7 @@ def clusters(model, explanation, names, image_shape):
         heading = f"Cluster {c.cluster}: {cut(c.prototype.name, 80)}"
         more = key_table(c) + candidates(c) + contrasts(c) + criticisms(c)
         if c.cluster < AGREEMENTS and c.key_features and c.size:
-            more += agreement(model.explain_agreement(c.cluster, names))
+            more += agreement(explain_agreement(fitted, c.cluster))
         text.append(
             f'<article class="card" aria-labelledby="{name}"><h3 id="{name}">{esc(heading)}</h3>{shown}'
             f'<details class="more"><summary>More about cluster {c.cluster}</summary>{more}</details></article>'
@@ -229,8 +225,8 @@ def name_of(features, row):
     return phrase(cut(features[row[0]].name, 60), row[1])
 
 
-def members(model):
-    member, labels = model.memberships_, model.labels_
+def members(fitted):
+    member, labels = fitted.posterior.memberships, fitted.labels
     top = member.max(axis=1)
     rows = []
     for s in range(member.shape[1]):
@@ -241,10 +237,10 @@ def members(model):
     mixed = int((top < 0.9).sum())
     sentence = f"{counted(len(top))}, of which {mixed:,} ({mixed / len(top):.0%}) have less than 90 % in one cluster."
     alt = "Heat map: one row per cluster, one column per case, dark where the case belongs to the cluster."
-    return figure(plots.plot_memberships(model), alt, sentence, table("Cases by their main cluster", head, rows, (1, 2, 3, 4)))
+    return figure(plots.plot_memberships(fitted), alt, sentence, table("Cases by their main cluster", head, rows, (1, 2, 3, 4)))
 
 
-def how_sure(model, explanation, names):
+def how_sure(fitted, explanation):
     shown = explanation.clusters[: plots.MANY_CLUSTERS]
     rows = [
         (
@@ -283,15 +279,15 @@ def how_sure(model, explanation, names):
         ("chain", "mean", "lowest", "highest"),
         [
             (k, f"{part.mean():.1f}", f"{part.min():.1f}", f"{part.max():.1f}")
-            for k, part in enumerate(model.log_joint_[:, model._kept.first : model._kept.end])
+            for k, part in enumerate(fitted.trace["log_joint"][:, fitted.kept.first : fitted.kept.end])
         ],
         (1, 2, 3),
     )
-    return text + "<h3>Prototypes</h3>" + figure(plots.plot_ribbon(model, names), alt, sentence, data)
+    return text + "<h3>Prototypes</h3>" + figure(plots.plot_ribbon(fitted), alt, sentence, data)
 
 
-def trust(model, explanation):
-    found = model.diagnostics_
+def trust(fitted, explanation):
+    found = fitted.diagnostics
     advice = f"<p>{esc(found.advice)}</p>" if found.advice else ""
     rows = [
         (in_words(name), f"{of.mean:.5g}", f"{of.sd:.3g}", f"{of.r_hat:.3f}", f"{of.ess_bulk:.0f}", f"{of.ess_tail:.0f}")

@@ -8,8 +8,9 @@ than the work on the row.
 """
 
 from llvmlite import ir
-from numba.core import types
+from numba.core import cgutils, types
 from numba.extending import intrinsic, models, register_model
+from numba.np.arrayobj import populate_array
 
 WIDTH = 16
 _F32 = ir.VectorType(ir.FloatType(), WIDTH)
@@ -85,31 +86,60 @@ def take(typing_context, array, index):
 
 
 @intrinsic
-def prefetch(typing_context, array, row, column):
-    """Ask for the cache line of array[row, column], a C-ordered array, which may lie beyond its end."""
+def prefetch(typing_context, array, index):
+    """Ask for the cache line of array[index], a flat array; index may lie beyond its end."""
 
     def generate(context, builder, signature, args):
-        view = context.make_array(signature.args[0])(context, builder, args[0])
-        stride = builder.extract_value(view.shape, 1)
-        at = builder.gep(view.data, [builder.add(builder.mul(args[1], stride), args[2])])
-        at = builder.bitcast(at, ir.IntType(8).as_pointer())
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        at = builder.bitcast(builder.gep(data, [args[1]]), ir.IntType(8).as_pointer())
         word = ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [at.type, word, word, word])
         call = builder.module.declare_intrinsic("llvm.prefetch", (at.type,), kind)
         builder.call(call, [at, word(0), word(3), word(1)])
         return context.get_dummy_value()
 
-    return types.void(array, types.intp, types.intp), generate
+    return types.void(array, types.intp), generate
 
 
-@intrinsic
-def borrow(typing_context, array):
-    """The same array, uncounted. The caller must keep the original alive, as a kernel's arguments are."""
-
-    def generate(context, builder, signature, args):
-        view = context.make_array(signature.args[0])(context, builder, args[0])
+def _uncounted(context, builder, kind, value):
+    if isinstance(kind, types.Array):
+        view = context.make_array(kind)(context, builder, value)
         view.meminfo = ir.Constant(view.meminfo.type, None)
         view.parent = ir.Constant(view.parent.type, None)
         return view._getvalue()
+    if isinstance(kind, types.BaseTuple):
+        parts = [_uncounted(context, builder, of, builder.extract_value(value, k)) for k, of in enumerate(kind)]
+        return context.make_tuple(builder, kind, parts)
+    return value
 
-    return array(array), generate
+
+@intrinsic
+def borrow(typing_context, value):
+    """The same array, or tuple of arrays, uncounted. The caller must keep the original alive, as a kernel's arguments are."""
+
+    def generate(context, builder, signature, args):
+        return _uncounted(context, builder, signature.args[0], args[0])
+
+    return value(value), generate
+
+
+@intrinsic
+def span(typing_context, array, start, size):
+    """array[start : start + size] of a flat array, uncounted: a slice would touch a count that all threads share."""
+
+    def generate(context, builder, signature, args):
+        kind = signature.args[0]
+        view = context.make_array(kind)(context, builder, args[0])
+        part = context.make_array(signature.return_type)(context, builder)
+        itemsize = view.itemsize
+        populate_array(
+            part,
+            data=builder.gep(view.data, [args[1]]),
+            shape=cgutils.pack_array(builder, [args[2]], ty=itemsize.type),
+            strides=cgutils.pack_array(builder, [itemsize], ty=itemsize.type),
+            itemsize=itemsize,
+            meminfo=None,
+        )
+        return part._getvalue()
+
+    return array(array, types.intp, types.intp), generate

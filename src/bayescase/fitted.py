@@ -1,0 +1,386 @@
+"""What a fit is: Fitted, frozen. Explanations, plots, reports, the classifier, studies and files see this and nothing else."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import storage
+from .reading.encoding import Encoding
+from .sampling.diagnostics import TRACED, Diagnostics, diagnose
+from .sampling.hyper import LEARNED, Learn
+from .sampling.plan import Plan, Round
+from .sampling.posterior import AGREE, Candidate, Posterior, summarise, top_candidates
+from .sampling.problem import STARTS, Problem, is_int
+from .sampling.run import Draws, Run
+from .state import Codebook, Data, Hyper
+
+TOP_CANDIDATES = 10
+NUMBERS = ("alpha", "lam", "c", "gamma")  # of Hyper; the rest are arrays
+PARTS = ("data", "book", "given", "posterior", "trace", "hyper", "draws")  # of a file
+
+
+class Interval(NamedTuple):
+    """Posterior mean of a number, and the interval that holds it with probability 0.9."""
+
+    mean: float
+    low: float
+    high: float
+
+
+class KeptDraws(NamedTuple):
+    """Every kept draw, labels aligned: the first axis is the chain, the second the draw.
+
+    With n_clusters="auto" S is `max_clusters`; the labels from `n_clusters_` on are the main one of no case.
+    """
+
+    z: np.ndarray  # (chains, draws, N, P) cluster of each cell; 0 where the cell is missing
+    p: np.ndarray  # (chains, draws, S) row of the catalogue
+    omega: np.ndarray  # (chains, draws, S, P)
+    log_joint: np.ndarray  # (chains, draws)
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A fit: the problem, the hyperparameters, the posterior, and the trace of the run."""
+
+    problem: Problem
+    hyper: Hyper  # posterior means for what was learned, for the clusters in use
+    posterior: Posterior
+    trace: dict[str, np.ndarray]  # name → (chains, sweeps)
+    kept: Round  # the sweeps that the kept draws come from
+    interrupted: bool = False
+    draws: KeptDraws | None = None
+    case_names: tuple[str, ...] | None = None  # of the rows of the catalogue
+    settings: Mapping[str, Any] | None = None  # the parameters of the estimator, as JSON takes them
+
+    @classmethod
+    def of_run(cls, run: Run, case_names: tuple[str, ...] | None = None) -> Fitted:
+        """What the chains of a run have found so far."""
+        problem, draws = run.problem, run.draws()
+        posterior = summarise(draws.chains, prune=problem.learn.beta)
+        return cls(
+            problem=problem,
+            hyper=mean_hyper(problem, posterior, draws),
+            posterior=posterior,
+            trace=draws.trace,
+            kept=draws.kept,
+            interrupted=draws.interrupted,
+            draws=kept_draws(draws, posterior.relabel, problem.data.x) if problem.plan.keep_draws else None,
+            case_names=case_names,
+        )
+
+    # --- sizes and names ----------------------------------------------------------------------------------------------
+
+    @property
+    def encoding(self) -> Encoding:
+        """What the columns were."""
+        return self.problem.encoding
+
+    @property
+    def data(self) -> Data:
+        """The cases and the catalogue as codes."""
+        return self.problem.data
+
+    @property
+    def plan(self) -> Plan:
+        return self.problem.plan
+
+    @property
+    def n_cases(self) -> int:
+        return len(self.data.x)
+
+    @property
+    def n_clusters(self) -> int:
+        return len(self.hyper.beta)
+
+    @property
+    def n_sweeps(self) -> int:
+        return self.trace["log_joint"].shape[1]
+
+    @property
+    def n_chains(self) -> int:
+        return len(self.trace["log_joint"])
+
+    def name_of(self, row: int) -> str:
+        """Of a row of the catalogue."""
+        return f"case {int(row)}" if self.case_names is None else self.case_names[int(row)]
+
+    def name_of_case(self, row: int) -> str:
+        """Of a case; it has one of its own if prototypes are chosen from the cases themselves."""
+        return self.name_of(row) if self.data.own_cases else f"case {int(row)}"
+
+    def named(self, names: tuple[str, ...] | None) -> Fitted:
+        """The same with other names of the rows of the catalogue."""
+        return replace(self, case_names=names)
+
+    def with_settings(self, settings: Mapping[str, Any]) -> Fitted:
+        return replace(self, settings=settings)
+
+    # --- what was found -------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def labels(self) -> np.ndarray:
+        """(N,) The cluster with the largest membership."""
+        return np.argmax(self.posterior.memberships, axis=1)
+
+    @cached_property
+    def candidates(self) -> list[tuple[Candidate, ...]]:
+        """For each cluster its prototype and after it the most probable others."""
+        post, data = self.posterior, self.data
+        return top_candidates(post.p, data.candidates, data.log_weight, post.values, TOP_CANDIDATES)
+
+    @cached_property
+    def prototypes(self) -> np.ndarray:
+        """(S,) Row of the catalogue."""
+        return np.array([ranked[0].row for ranked in self.candidates])
+
+    @cached_property
+    def prototype_values(self) -> np.ndarray:
+        """(S, P) What the prototypes are like; None where a value is missing."""
+        return self.encoding.decode(self.data.candidates[self.prototypes])
+
+    @property
+    def subspaces(self) -> np.ndarray:
+        """(S, P) Does the feature matter to the cluster?"""
+        return self.posterior.omega_prob > 0.5
+
+    @cached_property
+    def value_probabilities(self) -> list[np.ndarray]:
+        """For each feature (S, V_j)."""
+        return [part.T for part in np.split(self.posterior.values, self.encoding.offset[1:-1])]
+
+    @cached_property
+    def diagnostics(self) -> Diagnostics:
+        return diagnose(self.trace, self.kept, self.posterior.overlap)
+
+    def pooled(self, name: str) -> np.ndarray:
+        """A traced quantity over the kept sweeps of the chains that the results rest on."""
+        return self.trace[name][self.posterior.overlap >= AGREE, self.kept.first : self.kept.end]
+
+    @cached_property
+    def hyperparameters(self) -> dict[str, Interval]:
+        """Those that were learned."""
+        learned = {name: self.pooled(name) for name in LEARNED if name in self.trace}
+        return {
+            name: Interval(float(values.mean()), *np.quantile(values, (0.05, 0.95)).tolist())
+            for name, values in learned.items()
+        }
+
+    @cached_property
+    def n_clusters_probabilities(self) -> dict[int, float] | None:
+        """Of each number of clusters in use, if that was to be found."""
+        if "clusters_in_use" not in self.trace:
+            return None
+        found, times = np.unique(self.pooled("clusters_in_use"), return_counts=True)
+        return dict(zip(found.astype(int).tolist(), (times / times.sum()).tolist(), strict=True))
+
+    # --- files ----------------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write to one file: arrays and JSON, no pickle."""
+        header, parts = problem_parts(self.problem)
+        header |= {
+            "settings": self.settings,
+            "kept": list(self.kept),
+            "interrupted": self.interrupted,
+            "hyper": {name: getattr(self.hyper, name) for name in NUMBERS},
+            "case_names": None if self.case_names is None else list(self.case_names),
+        }
+        parts |= {
+            "posterior": self.posterior._asdict(),
+            "trace": self.trace,
+            "hyper": {"beta": self.hyper.beta, "q": self.hyper.q},
+            "draws": {} if self.draws is None else self.draws._asdict(),
+        }
+        arrays = {f"{part}/{name}": value for part, of in parts.items() for name, value in of.items()}
+        storage.write(path, "model", header, arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> Fitted:
+        """Read what `save` wrote. A damaged, foreign or newer file raises `FileFormatError`."""
+        header, arrays = storage.read(path, "model")
+        try:
+            parts: dict[str, dict[str, np.ndarray]] = {name: {} for name in PARTS}
+            for name, value in arrays.items():
+                kind, _, rest = name.partition("/")
+                parts[kind][rest] = value
+            names = header["case_names"]
+            fitted = cls(
+                problem=problem_from_parts(header, parts),
+                hyper=Hyper(**header["hyper"], **parts["hyper"]),
+                posterior=Posterior(**parts["posterior"]),
+                trace=parts["trace"],
+                kept=Round(*header["kept"]),
+                interrupted=header["interrupted"],
+                draws=KeptDraws(**parts["draws"]) if parts["draws"] else None,
+                case_names=None if names is None else tuple(names),
+                settings=header["settings"],
+            )
+            check(fitted)
+        except Exception as error:  # whatever a damaged or hostile file leads to
+            raise storage.FileFormatError(f"{os.fspath(path)!r} is not a whole bayescase model ({error!r}).") from error
+        return fitted
+
+
+def mean_hyper(problem: Problem, posterior: Posterior, draws: Draws) -> Hyper:
+    """The hyperparameters, with posterior means for what was learned, for the clusters in use."""
+    S, learn, hyper = posterior.memberships.shape[1], problem.learn, problem.hyper
+    pooled = posterior.overlap >= AGREE
+    mean = {name: float(draws.trace[name][pooled, draws.kept.first : draws.kept.end].mean()) for name in learn.names}
+    q = np.where(learn.q_free, mean.pop("q", 0.5), hyper.q)[:S]
+    beta = posterior.prior.mean(axis=0)
+    return hyper._replace(**mean, beta=beta / beta.sum(), q=q)
+
+
+def kept_draws(draws: Draws, relabel: np.ndarray, x: np.ndarray) -> KeptDraws:
+    """Every kept draw, labels as in the posterior."""
+    chains = [(chain.kept, order) for chain, order in zip(draws.chains, relabel, strict=True)]
+    z = []
+    for kept, order in chains:
+        labels = kept.of_draws("z")
+        z.append(np.where(x < 0, 0, np.argsort(order).astype(labels.dtype)[labels]))
+    return KeptDraws(
+        z=np.stack(z),
+        p=np.stack([kept.of_draws("p")[:, order] for kept, order in chains]),
+        omega=np.stack([kept.of_draws("omega")[:, order] for kept, order in chains]),
+        log_joint=np.stack([kept.of_draws("log_joint") for kept, _ in chains]),
+    )
+
+
+def problem_parts(problem: Problem) -> tuple[dict[str, Any], dict[str, dict[str, np.ndarray]]]:
+    """(header, arrays by part) of a problem, with which a run can go on."""
+    data, hyper, learn, plan = problem.data, problem.hyper, problem.learn, problem.plan
+    header = {
+        **problem.encoding.to_json(),
+        "plan": plan._asdict() | {"start": list(plan.start) if isinstance(plan.start, tuple) else None},
+        "given": {name: getattr(hyper, name) for name in NUMBERS},
+        "learn": {"names": learn.names, "beta": learn.beta},
+        "own_cases": data.own_cases,
+    }
+    parts = {
+        "data": {name: getattr(data, name) for name in ("x", "candidates", "log_weight", "z_held", "omega_held")},
+        "book": data.book._asdict(),
+        "given": {"beta": hyper.beta, "q": hyper.q, "q_free": learn.q_free, "n_i": problem.n_i},
+    }
+    if data.own_cases:
+        del parts["data"]["candidates"]
+    if not isinstance(plan.start, tuple):
+        parts["given"]["start"] = plan.start
+    return header, parts
+
+
+def problem_from_parts(header: dict[str, Any], parts: dict[str, dict[str, np.ndarray]]) -> Problem:
+    """The problem that `problem_parts` took apart."""
+    if header["own_cases"]:
+        parts["data"]["candidates"] = parts["data"]["x"]
+    plan, given = header["plan"], parts["given"]
+    start = given["start"] if plan["start"] is None else tuple(plan["start"])
+    rounds, single_label = tuple(Round(*r) for r in plan["rounds"]), tuple(plan["single_label"])
+    return Problem(
+        encoding=Encoding.from_json(header),
+        data=Data(**parts["data"], book=Codebook(**parts["book"])),
+        hyper=Hyper(**header["given"], beta=given["beta"], q=given["q"]),
+        learn=Learn(tuple(header["learn"]["names"]), given["q_free"], header["learn"]["beta"]),
+        plan=Plan(**plan | {"start": start, "rounds": rounds, "single_label": single_label}),
+        n_i=given["n_i"],
+    )
+
+
+# --- what a file holds -----------------------------------------------------------------------------------------------------
+
+
+def check(fitted: Fitted) -> None:
+    """Raise unless the parts of a file fit together: compiled code trusts shapes and codes."""
+    data, book, hyper, post, trace = fitted.data, fitted.data.book, fitted.hyper, fitted.posterior, fitted.trace
+    (N, P), M, S, V = data.x.shape, len(data.candidates), len(hyper.beta), int(fitted.encoding.offset[-1])
+    labels = post.relabel.shape[1]  # more than clusters, if their number was to be found
+    (C, T), K, (first, end), plan = trace["log_joint"].shape, len(book.k_idx), fitted.kept, fitted.plan
+    need(len(fitted.encoding.features) == P, "features")
+    check_problem(fitted.problem, labels)
+    need(set(TRACED) <= set(trace) <= {*TRACED, *LEARNED, "clusters_in_use"}, "traces")
+    need(np.array_equal(book.offset, fitted.encoding.offset) and book.offset.dtype == np.int64, "offsets")
+    need(is_int(plan.seed) and 0 <= plan.seed < 2**63, "seed")
+    names = fitted.case_names
+    need(names is None or (len(names) == M and all(isinstance(name, str) for name in names)), "names")
+    need(is_int(first) and is_int(end) and is_int(plan.thin), "kept sweeps")
+    need(0 <= first < end <= T and plan.thin > 0 and isinstance(fitted.interrupted, bool), "kept sweeps")
+    need(all(isinstance(value, float) for value in (hyper.alpha, hyper.lam, hyper.c, hyper.gamma)), "hyperparameters")
+    need(hyper.alpha >= 0 and hyper.lam > 0 and hyper.c >= 0 and bool((hyper.q > 0).all() and (hyper.q < 1).all()), "range")
+    for whole, shape, low, high in (
+        (data.x, (N, P), -1, V),
+        (data.candidates, (M, P), -1, V),
+        (book.k_ptr, (V + 1,), 0, K + 1),
+        (book.k_idx, (K,), 0, V),
+        (post.p, (None, None, S), 0, M),
+        (post.relabel, (C, labels), 0, labels),
+    ):
+        need_codes(whole, shape, low, high)
+    need(labels >= S and bool((post.prior >= 0).all() and post.prior.any(axis=1).all()), "labels")
+    for real, shape in (
+        (data.log_weight, (M, 1 if data.log_weight.shape[1] == 1 else labels)),
+        (book.k_val, (K,)),
+        (hyper.beta, (S,)),
+        (hyper.q, (S, P)),
+        (post.memberships, (N, S)),
+        (post.values, (V, S)),
+        (post.omega_prob, (S, P)),
+        (post.tables, (None, V, S)),
+        (post.prior, (len(post.tables), S)),
+        (post.overlap, (C,)),
+        *((value, (C, T)) for value in trace.values()),
+    ):
+        need_numbers(real, shape)
+    if fitted.draws is not None:
+        D, draws = len(range(first, end, plan.thin)), fitted.draws
+        need_codes(draws.z, (C, D, N, P), 0, labels)
+        need_codes(draws.p, (C, D, labels), 0, M)
+        need_numbers(draws.omega, (C, D, labels, P))
+        need_numbers(draws.log_joint, (C, D))
+
+
+def check_problem(problem: Problem, S: int) -> None:
+    """What is needed to run on: S labels, of which some may not be in use."""
+    data, hyper, learn, plan = problem.data, problem.hyper, problem.learn, problem.plan
+    N, P = data.x.shape
+    need(set(learn.names) <= set(LEARNED) and isinstance(learn.beta, bool), "learned")
+    need(all(isinstance(getattr(hyper, name), float) for name in NUMBERS), "given hyperparameters")
+    need(hyper.alpha >= 0 and hyper.lam > 0 and hyper.c >= 0 and bool((hyper.q > 0).all() and (hyper.q < 1).all()), "range")
+    need_numbers(hyper.beta, (S,))
+    need_numbers(hyper.q, (S, P))
+    need_numbers(learn.q_free, (S, P))
+    need_codes(problem.n_i, (P + 1,), 0, N + 1)
+    if len(data.z_held):
+        need_codes(data.z_held, (N,), -1, S)
+    if len(data.omega_held):
+        need_codes(data.omega_held, (S, P), -1, 2)
+    need(plan.sampler in ("rows", "collapsed") and isinstance(plan.keep_draws, bool) and len(plan.rounds) > 0, "plan")
+    need(all(is_int(n) for r in plan.rounds for n in r) and all(0 <= r.first < r.end for r in plan.rounds), "rounds")
+    need(is_int(plan.n_chains) and len(plan.single_label) == plan.n_chains and all(map(is_int, plan.single_label)), "chains")
+    if isinstance(plan.start, tuple):
+        need(len(plan.start) == plan.n_chains and set(plan.start) <= set(STARTS), "starts")
+    else:
+        need_codes(plan.start, (N,), -1, S)
+
+
+def need(true: bool, what: str) -> None:
+    if not true:
+        raise ValueError(what)
+
+
+def need_codes(array: np.ndarray, shape: tuple[int | None, ...], low: int, high: int) -> None:
+    need(array.dtype.kind in "iu" and fits(array.shape, shape), "shape")
+    need(array.size > 0 and array.min() >= low and array.max() < high, "codes")
+
+
+def need_numbers(array: np.ndarray, shape: tuple[int | None, ...]) -> None:
+    need(array.dtype.kind in "fb" and fits(array.shape, shape), "shape")
+
+
+def fits(shape: tuple[int, ...], wanted: tuple[int | None, ...]) -> bool:
+    return len(shape) == len(wanted) and all(n > 0 and want in (n, None) for n, want in zip(shape, wanted, strict=True))

@@ -1,0 +1,117 @@
+"""What an engine must offer, and what goes in and out of it.
+
+The driver (`kernels.driver`) holds what is small: p, ω, φ, hyperparameters and tables of S × ΣV. An engine holds rows, in
+memory (`kernels.cpu`) or wherever else they fit. Tables go out, integers come back; they add up in any order, and the random
+numbers of a row depend on the seed, the chain, the sweep and the number of the row alone. So every engine and every split
+into blocks gives the same result.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from ..state import Hyper
+    from .cpu.tables import Copies, Tables, Tally
+
+
+class Counts(NamedTuple):
+    """What z amounts to."""
+
+    n_sv: np.ndarray  # (ΣV, S) cells of cluster s with value v
+    n_rows: np.ndarray  # (S, P + 1) rows with n_is = n
+
+
+class Moved(NamedTuple):
+    """What an update of z changed."""
+
+    delta: np.ndarray  # (ΣV, S) change of n_sv
+    n_rows: np.ndarray  # (S, P + 1) rows with n_is = n, anew
+    main: np.ndarray  # (S,) rows most of whose cells have label s
+    moved: np.ndarray  # (2,) cells moved, rows relabelled
+    purity_sum: np.ndarray  # (1,) Σ_i max_s n_is / n_i in units of 2⁻³²: an integer adds up in any order
+
+    @classmethod
+    def none(cls, V: int, S: int, P: int) -> Moved:
+        return cls(np.zeros((V, S), np.int32), *(np.zeros(shape, np.int64) for shape in ((S, P + 1), S, 2, 1)))
+
+    def add(self, block: Tally | Moved) -> None:
+        """The statistics of one more block of rows."""
+        for total, part in zip(self, block, strict=True):
+            total += part
+
+    @property
+    def cells(self) -> int:
+        return int(self.moved[0])
+
+    @property
+    def rows(self) -> int:
+        return int(self.moved[1])
+
+    @property
+    def purity(self) -> float:
+        """Σ_i max_s n_is / n_i."""
+        return self.purity_sum[0] / 2**32
+
+    @property
+    def clusters_in_use(self) -> int:
+        """Clusters that are the main one of some row."""
+        return int((self.main > 0).sum())
+
+
+class Best(NamedTuple):
+    """For each cluster the candidate with the best score: with Gumbel noise in the scores, a draw."""
+
+    score: np.ndarray  # (S,)
+    row: np.ndarray  # (S,) its number in the catalogue
+    codes: np.ndarray  # (S, P)
+    log_weight: np.ndarray  # (S,) its log prior probability
+
+    @classmethod
+    def none(cls, S: int, P: int) -> Best:
+        return cls(np.full(S, -np.inf), np.zeros(S, np.int64), np.zeros((S, P), np.int64), np.zeros(S))
+
+
+class Rows(Protocol):
+    """One chain's rows and their labels z, wherever they live, with the running mean of their memberships."""
+
+    def recount(self, n_values: int) -> Counts:
+        """The counts of z, from nothing."""
+
+    def update_z(self, tables: Tables, key: np.uint64, by_cell: bool = True) -> Moved:
+        """Draw the labels of all rows given φ: relabel moves, and cell moves if `by_cell`."""
+
+    memberships: np.ndarray  # (N, S) their mean so far, label by label
+
+    def new_means(self, keep_former: bool = False) -> None:
+        """Begin the mean of the memberships anew; the former one may stay at hand, at half precision."""
+
+    def drop_former(self) -> None:
+        """The former mean is not needed any more."""
+
+    def use_former(self) -> None:
+        """Go back to the former mean."""
+
+    def overlap(self) -> np.ndarray:
+        """(S, S) Σ_i mean[i, r] n_is / n_i: how much label s of z lies on label r of the mean so far."""
+
+    def add_memberships(self, hyper: Hyper, to: np.ndarray, weight: float) -> None:
+        """mean += weight (E[π | z] − mean), label s counted as to[s]."""
+
+    def take(self, rows: np.ndarray | slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Of some rows the codes, the labels, and the label that each is held at, -1 if none."""
+
+    def put(self, rows: np.ndarray | slice, z: np.ndarray) -> None:
+        """Give some rows other labels. The caller keeps the counts."""
+
+    def hold(self, held: np.ndarray) -> None:
+        """Hold rows at these labels, -1 free, and no others; (0,) holds none. The caller counts again."""
+
+
+class Candidates(Protocol):
+    """The catalogue that prototypes are chosen from."""
+
+    def score(self, copies: Copies, key: np.uint64) -> Best:
+        """The best candidate of each cluster, by log weight plus evidence plus Gumbel noise."""

@@ -1,0 +1,151 @@
+"""The driver: draws p, ω and φ from tables of counts, and asks engines for the rest. The two samplers are its two sweeps.
+
+A sweep ends with p and ω, so that the log joint and the kept draw belong to one state. In the row sweep φ comes after p and ω
+and before z: it is integrated out where p and ω are drawn, so it must be drawn anew before it is used.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..state import Codebook, Hyper, State
+from .contract import Candidates, Moved, Rows
+from .cpu.collapsed import reseat, update_z_collapsed
+from .cpu.engine import CpuRows, Threads, make_block
+from .cpu.means import add_values
+from .cpu.tables import (
+    Copies,
+    Rises,
+    Subspaces,
+    alone,
+    lanes_for,
+    make_rises,
+    make_tables,
+    rise_table,
+    row_rises,
+    update_evidence,
+    update_omega,
+    update_phi,
+)
+from .rng import derive
+
+PHI, ROW, PROTOTYPE, SUBSPACE = range(4)  # purposes: one stream of random numbers each
+
+
+class Driver:
+    """The tables of one chain at a time, and what of them depends on the hyperparameters alone."""
+
+    def __init__(
+        self,
+        book: Codebook,
+        omega_held: np.ndarray,
+        n_i: np.ndarray,
+        hyper: Hyper,
+        threads: Threads,
+        rises: Rises | None = None,
+    ):
+        self.book, self.omega_held, self.n_i, self.threads = book, omega_held, n_i, threads
+        S, P, V = len(hyper.beta), len(book.offset) - 1, int(book.offset[-1])
+        # The sums over log φ are made before z is drawn, those over `adds` after it: one memory serves both.
+        by_lanes = alone((V + 1) * lanes_for(S), dtype=np.float32)
+        self.tables = make_tables(book.offset, S, by_lanes)
+        self.copies = Copies(by_lanes, np.zeros((P, S)))
+        self.evidence, self.part = np.zeros((V, S)), np.zeros(P)
+        self.value = np.zeros((int(np.diff(book.offset).max()), S))
+        self.features = threads.parts(P)
+        self.rises, self.hyper = rises, None
+        self.use(hyper)
+
+    def use(self, hyper: Hyper) -> None:
+        """Make what depends on the hyperparameters, if they are not those of the last time."""
+        if hyper is self.hyper:
+            return
+        if self.hyper is not None or self.rises is None:  # else they came from a driver with the same hyperparameters
+            self.rises = make_rises(self.book, hyper, int(self.n_i.sum()))
+        self.hyper = hyper
+        P = len(self.book.offset) - 1
+        self.tables.a[:] = hyper.alpha * hyper.beta
+        self.tables.rise[:] = row_rises(hyper, P)
+        # Σ_i log Γ(α + n_i) / Γ(α); at α = 0 the prior of a row has no such term
+        self.row_const = float((rise_table(np.array([hyper.alpha]), P + 1)[0] * self.n_i).sum()) if hyper.alpha > 0.0 else 0.0
+        self.omega_const = float(np.log1p(-hyper.q).sum())
+
+    def update_phi(self, hyper: Hyper, state: State, key: np.uint64) -> None:
+        """φ | p, ω, z."""
+        self.threads.each(
+            self.features,
+            lambda scratch, lo, hi: update_phi(self.book, hyper, state, key, self.tables, scratch, lo, hi),
+        )
+
+    def update_p_omega(self, hyper: Hyper, state: State, candidates: Candidates, key: np.uint64, blocked: bool = True) -> float:
+        """p then ω. blocked: p with ω summed out; else p given ω, as the paper has it. Returns the log joint."""
+        self.use(hyper)
+        n_sj = np.add.reduceat(state.n_sv, self.book.offset[:-1], dtype=state.n_sv.dtype)
+        subspaces = Subspaces(state.omega, self.omega_held, hyper.q, blocked)
+        self.threads.each(
+            self.features,
+            lambda scratch, lo, hi: update_evidence(
+                self.book,
+                self.rises,
+                state.n_sv,
+                n_sj,
+                subspaces,
+                self.evidence,
+                self.part,
+                self.copies,
+                scratch.row.weight,
+                lo,
+                hi,
+            ),
+        )
+        best = candidates.score(self.copies, np.uint64(derive(key, PROTOTYPE)))
+        state.p[:], state.u[:] = best.row, best.codes
+        evidence = update_omega(state.u, self.evidence, subspaces, np.uint64(derive(key, SUBSPACE)), state.omega_prob)
+        rows = (state.n_rows * self.tables.rise.T).sum() - self.row_const
+        return float(rows + self.part.sum() + evidence + self.omega_const + best.log_weight.sum())
+
+    def add_values(
+        self, hyper: Hyper, state: State, to: np.ndarray, weight: float, mean: np.ndarray, table: np.ndarray
+    ) -> None:
+        """mean += weight (E[φ | z, p, ω] − mean), label s counted as to[s]; E[φ] also to `table`, if it has rows."""
+        add_values(self.book, hyper, state, to, weight, self.value, mean, table)
+
+    def reseat(self, hyper: Hyper, state: State, rows: Rows, which: np.ndarray, u: np.ndarray, m: np.ndarray) -> None:
+        """Some rows of one label each, as a whole, with φ and β integrated out; m_s, the tables of label s, follows."""
+        x, z, _ = rows.take(which)
+        self.threads.each(
+            [(0, len(x))], lambda scratch, *_: reseat(make_block(x, z), self.book, hyper, state, u, m, scratch.row)
+        )
+        rows.put(which, z)
+
+
+def sweep_rows(
+    driver: Driver, rows: Rows, candidates: Candidates, hyper: Hyper, state: State, key: np.uint64, cells: bool = True
+) -> tuple[float, Moved]:
+    """φ | p, ω, z; then the rows of z | φ; then p, ω | z in one block. Returns (log joint, what moved)."""
+    driver.use(hyper)
+    driver.update_phi(hyper, state, np.uint64(derive(key, PHI)))
+    by_cell = cells and hyper.alpha > 0.0  # at α = 0 a case has one label, and moves as a whole
+    moved = rows.update_z(driver.tables, np.uint64(derive(key, ROW)), by_cell)
+    np.add(state.n_sv, moved.delta, out=state.n_sv)
+    state.n_rows[:] = moved.n_rows
+    return driver.update_p_omega(hyper, state, candidates, key), moved
+
+
+def sweep_collapsed(
+    driver: Driver, rows: CpuRows, candidates: Candidates, hyper: Hyper, state: State, key: np.uint64, cells: bool = True
+) -> tuple[float, Moved]:
+    """The paper's sampler: z cell by cell with φ integrated out, then p | ω and ω | p. Returns (log joint, what moved)."""
+    n_sj = np.add.reduceat(state.n_sv, driver.book.offset[:-1])
+    moved = Moved.none(len(state.n_sv), len(state.p), state.n_rows.shape[1] - 1)
+    row_key = np.uint64(derive(key, ROW))
+    driver.threads.each(
+        [(0, rows.block.size)],
+        lambda scratch, *_: update_z_collapsed(rows.block, driver.book, hyper, state, n_sj, row_key, scratch),
+        lambda scratch: moved.add(scratch.tally),
+    )
+    state.n_rows[:] = moved.n_rows
+    return driver.update_p_omega(hyper, state, candidates, key, blocked=False), moved
+
+
+sweeps = {"rows": sweep_rows, "collapsed": sweep_collapsed}

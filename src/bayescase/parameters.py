@@ -1,0 +1,165 @@
+"""What the estimators share: checks at the door, warnings at the end, and parameters ↔ JSON."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from .errors import BayescaseWarning, ParameterError, ParameterTypeError, Setting, TableError
+from .fitted import Fitted
+from .reading.encoding import Encoding
+from .reading.tables import Table, is_missing
+
+FULL = 0.05  # from this probability of max_clusters clusters on, there may be more
+
+
+def check_watch(checkpoint: Any, callback: Any) -> None:
+    """A checkpoint that cannot be written should say so before the run, not after it."""
+    if callback is not None and not callable(callback):
+        raise ParameterTypeError("{parameter} must be a function, not {value!r}.", parameter="callback", value=callback)
+    if checkpoint is None:
+        return
+    if not isinstance(checkpoint, (str, os.PathLike)):
+        raise ParameterTypeError("{parameter} must be a path, not {value!r}.", parameter="checkpoint", value=checkpoint)
+    path = os.fspath(checkpoint)
+    if os.path.isdir(path):
+        raise ParameterError(
+            "{parameter} is a folder; give the path of a file.", parameter=Setting("checkpoint", path), value=path
+        )
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder):
+        raise ParameterError(
+            "{parameter} cannot be written: there is no folder {folder!r}.",
+            parameter=Setting("checkpoint", path),
+            folder=folder,
+        )
+
+
+def check_names(names: Sequence[Any] | None, M: int) -> tuple[str, ...] | None:
+    """Names of the rows of the catalogue."""
+    if names is None:
+        return None
+    names = tuple(map(str, names))
+    if len(names) != M:
+        raise ParameterError(
+            "{parameter} has {n} entries, but the catalogue has {M} rows: give one name each.",
+            parameter="case_names",
+            n=len(names),
+            M=M,
+        )
+    return names
+
+
+def check_columns(estimator: str, encoding: Encoding, table: Table) -> None:
+    """As scikit-learn does: names on one side only are a warning, another number of columns without names is an error."""
+    wanted = encoding.wanted
+    if wanted.named and table.names:
+        return  # matched by name
+    if len(table.columns) != wanted.width:
+        raise TableError(
+            "X has {n} features, but {estimator} is expecting {width} features as input.",
+            n=len(table.columns),
+            estimator=estimator,
+            width=wanted.width,
+        )
+    if wanted.named:
+        warnings.warn(f"X does not have valid feature names, but {estimator} was fitted with feature names", stacklevel=4)
+    elif table.names:
+        warnings.warn(f"X has feature names, but {estimator} was fitted without feature names", stacklevel=4)
+
+
+def warn_of_results(fitted: Fitted) -> None:
+    """Say that the run was stopped, that there may be more clusters, or that it has not converged."""
+    if fitted.interrupted:
+        n, made, plan = fitted.posterior.p.shape[1], fitted.n_sweeps, fitted.plan
+        warnings.warn(
+            BayescaseWarning(
+                "Stopped after {made} of {most}{n_iter} sweeps; the results rest on {n} kept draw{s} per chain.",
+                made=made,
+                most="at most " * (len(plan.rounds) > 1),
+                n_iter=plan.n_iter,
+                n=n,
+                s="s" * (n > 1),
+            ),
+            stacklevel=4,
+        )
+        return
+    most, found = len(fitted.problem.hyper.beta), fitted.n_clusters_probabilities
+    if found is not None and most < fitted.n_cases and found.get(most, 0.0) >= FULL:
+        warnings.warn(
+            BayescaseWarning(
+                "All {clusters} clusters are in use: raise {name}.",
+                clusters=Setting("max_clusters", most),
+                name=Setting("max_clusters"),
+            ),
+            stacklevel=4,
+        )
+    if not fitted.diagnostics.converged:
+        warnings.warn(f"{fitted.diagnostics.verdict} {fitted.diagnostics.advice}", ConvergenceWarning, stacklevel=4)
+
+
+# --- parameters ↔ JSON -----------------------------------------------------------------------------------------------------
+
+
+class Forgotten:
+    """In place of a parameter that a file cannot hold. A model with it can be used, but not fitted again."""
+
+    def __init__(self, what: str):
+        self.what = what
+
+    def __repr__(self) -> str:
+        return f"<{self.what} that the file could not hold>"
+
+
+def refuse_forgotten(params: Mapping[str, Any]) -> None:
+    """Raise if a parameter was lost on the way through a file."""
+    for name, value in params.items():
+        if isinstance(value, Forgotten) or (
+            isinstance(value, Mapping) and any(isinstance(v, Forgotten) for v in value.values())
+        ):
+            raise ParameterError(
+                "{parameter} was a function, which a file cannot hold: set it again by set_params before you fit.",
+                parameter=name,
+            )
+
+
+def params_to_json(params: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: to_json(value) for name, value in params.items()}
+
+
+def params_from_json(params: Any) -> dict[str, Any]:
+    return {name: from_json(value) for name, value in params.items()}
+
+
+def to_json(value: Any) -> Any:
+    """Words and numbers as they are; what JSON has no form for has the name of its kind. Mappings may have numbers as keys."""
+    if isinstance(value, np.random.RandomState) or is_missing(value):
+        return None  # the fit has moved a RandomState on
+    if isinstance(value, (str, bool, int, float)):
+        return value
+    if isinstance(value, Mapping):
+        return {"mapping": [[to_json(key), to_json(item)] for key, item in value.items()]}
+    if isinstance(value, (list, tuple)):
+        return {type(value).__name__: [to_json(item) for item in value]}
+    if callable(value) or isinstance(value, Forgotten):
+        return {"forgotten": getattr(value, "what", "a function")}
+    return {"array": np.asarray(value).tolist()}  # arrays, series, NumPy's numbers, …
+
+
+def from_json(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    ((kind, content),) = value.items()
+    makers: dict[str, Callable[[Any], Any]] = {
+        "mapping": lambda pairs: {from_json(key): from_json(item) for key, item in pairs},
+        "list": lambda items: [from_json(item) for item in items],
+        "tuple": lambda items: tuple(from_json(item) for item in items),
+        "forgotten": lambda what: Forgotten(str(what)),
+        "array": np.array,
+    }
+    return makers[kind](content)

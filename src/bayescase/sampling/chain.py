@@ -1,0 +1,137 @@
+"""One chain: its state, its rows, its trace, and what it has kept."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..kernels import Candidates, Driver, Rows, stream, sweeps
+from ..state import Hyper, new_state
+from .diagnostics import traced
+from .hyper import count_tables, initial, instead_of_beta, log_prior, update
+from .plan import Plan, Round
+from .posterior import Accumulator, ChainDraws, exchangeable_labels
+from .problem import Problem
+from .starts import init
+
+START, SWEEP, HYPER = range(3)  # purposes of a chain's random numbers
+DRAWN = ("p", "u", "omega", "omega_prob")  # the rest of the state is counted anew
+
+
+class Chain:
+    """A chain in motion. A driver is lent to it for every sweep."""
+
+    def __init__(self, number: int, problem: Problem, z: np.ndarray, rows: Rows, candidates: Candidates, driver: Driver):
+        self.number, self.data, self.learn = number, problem.data, problem.learn
+        self.rows, self.candidates, self.n_i = rows, candidates, problem.n_i
+        plan, S = problem.plan, len(problem.hyper.beta)
+        self.hyper = initial(problem.hyper, problem.learn)
+        self.exchangeable = exchangeable_labels(self.data, self.hyper)
+        rng = np.random.default_rng([plan.seed, number, START])
+        init(self.data, self.hyper, plan.start[number] if isinstance(plan.start, tuple) else plan.start, rng, out=z)
+        self.state = new_state(self.data, S)
+        self.count()
+        self.n_cells = int(self.state.n_sv.sum())
+        self.n_cases = max(1, int(self.n_i[1:].sum()))
+        self.kept, self.former = self.keep_nothing(plan), None
+        self.trace = np.zeros((len(traced(self.learn)), 0))
+        driver.update_p_omega(self.hyper, self.state, candidates, stream(plan.seed, number, START))
+
+    def count(self) -> None:
+        """The counts, from nothing."""
+        self.state.n_sv[:], self.state.n_rows[:] = self.rows.recount(len(self.state.n_sv))
+
+    def keep_nothing(self, plan: Plan, forget: bool = True) -> Accumulator:
+        return Accumulator(self.data, self.exchangeable, plan.keep_draws, forget)
+
+    def step(self, t: int, plan: Plan, driver: Driver) -> None:
+        """Sweep number t."""
+        state, key = self.state, stream(plan.seed, self.number, SWEEP, t)
+        before, cells = state.p.copy(), t >= plan.single_label[self.number]
+        if self.learn:
+            rng = np.random.default_rng([plan.seed, self.number, HYPER, t])
+            self.hyper = update(driver, self.rows, self.hyper, self.learn, state, self.n_i, rng, alpha=cells)
+        sweep = sweeps[plan.sampler]
+        log_joint, moved = sweep(driver, self.rows, self.candidates, self.hyper, state, key, cells)
+        log_joint += log_prior(self.hyper, self.learn)
+        if self.learn.beta:
+            log_joint += instead_of_beta(count_tables(self.hyper, state.n_rows, rng), self.hyper)
+        self.note(t, log_joint, moved, float((before != state.p).mean()))
+        self.keep(t, plan, driver, log_joint)
+
+    def note(self, t, log_joint, moved, prototypes_changed) -> None:
+        """One more column of the trace, in the order of `diagnostics.traced`."""
+        size = np.add.reduce(self.state.n_sv, axis=0) / max(self.n_cells, 1)
+        if t >= self.trace.shape[1]:
+            self.trace = np.concatenate([self.trace, np.zeros((len(self.trace), max(100, t)))], axis=1)
+        self.trace[:, t] = (
+            log_joint,
+            moved.purity / self.n_cases,
+            self.state.omega.sum(),
+            -(size[size > 0] * np.log(size[size > 0])).sum(),
+            moved.cells / max(self.n_cells, 1),
+            moved.rows / self.n_cases,
+            prototypes_changed,
+            *(
+                float(self.hyper.q[self.learn.q_free][0]) if name == "q" else getattr(self.hyper, name)
+                for name in self.learn.names
+            ),
+            *([moved.clusters_in_use] if self.learn.beta else []),
+        )
+
+    def keep(self, t: int, plan: Plan, driver: Driver, log_joint: float) -> None:
+        """Add the draw of sweep t to the means, if it is one to keep. With a round, and with a burn-in, they begin anew."""
+        now = plan.round_of(t)
+        if t == now.first or (t < now.first and not self.kept.forget):
+            self.former = self.kept if self.kept.draws else None
+            self.kept = self.keep_nothing(plan, forget=t < now.first)
+            self.rows.new_means(keep_former=self.former is not None)
+        if (t - now.first) % plan.thin == 0:
+            self.kept.add(driver, self.rows, self.state, self.hyper, log_joint, t)
+        if self.former is not None and len(self.kept.draws) >= len(self.former.draws):
+            self.former = None
+            self.rows.drop_former()
+
+    def settle(self, t: int, plan: Plan, driver: Driver) -> Round:
+        """Decide which draws are kept after t sweeps; returns the sweeps that they come from."""
+        if self.former is not None:  # a round has just begun
+            self.kept, self.former = self.former, None
+            self.rows.use_former()
+        if not self.kept.draws:
+            self.kept.add(driver, self.rows, self.state, self.hyper, self.trace[0, t - 1], t - 1)
+        return Round(self.kept.draws[0].sweep, min(self.kept.draws[-1].sweep + plan.thin, t))
+
+    def repin(self, problem: Problem) -> None:
+        """Go on with other pins and priors: held cases get their labels, and what was kept is forgotten."""
+        self.data = problem.data
+        self.hyper = self.hyper._replace(q=np.where(self.learn.q_free, self.hyper.q, problem.hyper.q))
+        self.rows.hold(self.data.z_held)
+        self.count()
+        held = self.data.omega_held
+        if len(held):
+            self.state.omega[held >= 0] = held[held >= 0]
+        self.exchangeable = exchangeable_labels(self.data, self.hyper)
+        self.kept, self.former = self.keep_nothing(problem.plan), None
+        self.rows.new_means()
+
+    def arrays(self, t: int) -> dict[str, np.ndarray]:
+        """All that must outlive the process after t sweeps, by name."""
+        found = {"z": self.rows.take(slice(None))[1], "memberships": self.rows.memberships, "trace": self.trace[:, :t]}
+        found |= {f"state/{name}": getattr(self.state, name) for name in DRAWN}
+        found |= {f"hyper/{name}": np.asarray(value) for name, value in self.hyper._asdict().items()}
+        return found | {f"kept/{name}": value for name, value in self.kept.arrays().items()}
+
+    def restore(self, arrays: dict[str, np.ndarray], plan: Plan) -> None:
+        """Take over the state that `arrays` wrote down."""
+        hyper = {name: arrays[f"hyper/{name}"] for name in self.hyper._fields}
+        self.hyper = Hyper(**{name: value if value.ndim else float(value) for name, value in hyper.items()})
+        self.rows.put(slice(None), arrays["z"])
+        self.rows.memberships[:] = arrays["memberships"]
+        self.count()
+        for name in DRAWN:
+            getattr(self.state, name)[:] = arrays[f"state/{name}"]
+        self.trace = arrays["trace"]
+        self.kept, self.former = self.keep_nothing(plan), None
+        self.kept.restore({name.removeprefix("kept/"): value for name, value in arrays.items() if name.startswith("kept/")})
+
+    def draws(self) -> ChainDraws:
+        return ChainDraws(self.rows.memberships, self.kept)

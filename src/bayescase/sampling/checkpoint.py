@@ -1,0 +1,61 @@
+"""A run on disk: written whole, every few seconds, and taken up again."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from .. import storage
+from .plan import Round
+from .problem import Problem
+
+if TYPE_CHECKING:
+    from .chain import Chain
+
+
+class Stage(NamedTuple):
+    """How far a run has come."""
+
+    sweep: int = 0  # sweeps made
+    apart: int = 0  # rounds in a row that ended with settled chains in different clusters
+    finished: bool = False
+
+
+def fingerprint(problem: Problem) -> str:
+    """What a checkpoint must agree with: data, hyperparameters, which of them are learned, and the plan but for its length."""
+    digest = hashlib.sha256()
+    data = problem.data
+    for part in (*data[:2], *data.book, *data[3:], *problem.hyper, *problem.learn, *problem.plan._replace(rounds=())):
+        array = np.ascontiguousarray(part) if isinstance(part, np.ndarray) else np.frombuffer(repr(part).encode(), np.uint8)
+        digest.update(f"{array.dtype}{array.shape}".encode())
+        digest.update(array.view(np.uint8).data if array.size else b"")
+    return digest.hexdigest()
+
+
+def seed_of(path: str | os.PathLike) -> int | None:
+    """The seed of the run that the checkpoint at `path` belongs to; None if there is no checkpoint."""
+    return storage.read_header(path, "checkpoint")["seed"] if os.path.exists(path) else None
+
+
+def save(path: str | os.PathLike, print_: str, problem: Problem, chains: list[Chain], stage: Stage) -> None:
+    arrays = {f"{c}/{name}": value for c, chain in enumerate(chains) for name, value in chain.arrays(stage.sweep).items()}
+    header = {"fingerprint": print_, "seed": problem.plan.seed, "rounds": problem.plan.rounds, **stage._asdict()}
+    storage.write(path, "checkpoint", header, arrays)
+
+
+def resume(path: str | os.PathLike, print_: str, problem: Problem, chains: list[Chain]) -> Stage:
+    """Put the chains back where the checkpoint left them; returns the stage. A finished run goes on if the plan is longer."""
+    header, arrays = storage.read(path, "checkpoint")
+    stage = Stage(*(header[name] for name in Stage._fields))
+    before, rounds = tuple(Round(*r) for r in header["rounds"]), problem.plan.rounds
+    longer = stage.sweep <= rounds[-1].first or (len(rounds) == len(before) and rounds[-1].first == before[-1].first)
+    if header["fingerprint"] != print_ or not (rounds == before or (longer and stage.sweep <= rounds[-1].end)):
+        raise ValueError(
+            f"The checkpoint {os.fspath(path)!r} belongs to other data or settings; delete it or choose another path."
+        )
+    for c, chain in enumerate(chains):
+        chain.restore({k.removeprefix(f"{c}/"): v for k, v in arrays.items() if k.startswith(f"{c}/")}, problem.plan)
+    return stage if rounds == before else stage._replace(finished=stage.sweep == rounds[-1].end)

@@ -1,0 +1,68 @@
+"""How long a run is, and which of its sweeps are kept.
+
+Sweeps come in rounds, each of which keeps its own draws. A run of given length is one round; a run without one doubles from
+round to round, forgets the draws of the round before, and ends when the verdict on a round is good.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+FIRST_ROUND = 250  # sweeps at least, if a run chooses its own length
+SINGLE_LABEL = 100  # sweeps at the start of a chain that move whole cases only
+
+
+class Round(NamedTuple):
+    """Sweeps that belong together and whose draws are kept, every few of them: first … end − 1."""
+
+    first: int
+    end: int
+
+
+class Plan(NamedTuple):
+    """How to run: everything that, with the data and the hyperparameters, decides the numbers that come out."""
+
+    sampler: str
+    rounds: tuple[Round, ...]
+    thin: int
+    n_chains: int
+    start: tuple[str, ...] | np.ndarray  # "seeded", "cases" or "cells" for each chain, or labels
+    single_label: tuple[int, ...]  # for each chain, first sweeps without cell moves: one label per case
+    keep_draws: bool
+    seed: int
+
+    @property
+    def n_iter(self) -> int:
+        """The most sweeps that there can be."""
+        return self.rounds[-1].end
+
+    def round_of(self, t: int) -> Round:
+        """The round that sweep t belongs to, or leads to."""
+        return next(r for r in self.rounds if t < r.end)
+
+    def extended(self, n: int, burn_in: int | None = None) -> Plan:
+        """The plan of a run of n more sweeps: that of one long run from the start.
+
+        If n is at least as many as there were, the second half of all is kept; if fewer, the burn-in stays as it was. A
+        burn-in that was given stays in any case.
+        """
+        first, end = self.rounds[-1]
+        total = end + n
+        first = total // 2 if burn_in is None and total // 2 >= end else first
+        earlier = tuple(r for r in self.rounds[:-1] if r.end <= first)
+        return self._replace(rounds=(*earlier, Round(first, total)))
+
+
+def one_round(n_iter: int, burn_in: int | None) -> tuple[Round, ...]:
+    """A run of given length; half of it is burn-in unless said otherwise."""
+    return (Round(int(n_iter) // 2 if burn_in is None else int(burn_in), int(n_iter)),)
+
+
+def doubling(max_iter: int) -> tuple[Round, ...]:
+    """Rounds that end at max_iter, max_iter / 2, max_iter / 4, …; each keeps the second half of all sweeps so far."""
+    rounds = [Round(max_iter // 2, max_iter)]
+    while rounds[0].first >= FIRST_ROUND:
+        rounds.insert(0, Round(rounds[0].first // 2, rounds[0].first))
+    return tuple(rounds)

@@ -1,0 +1,437 @@
+"""What a user asks for, checked and as arrays: Settings and Given → Problem."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import BayescaseWarning, ParameterError, Setting
+from ..reading.encoding import Encoding
+from ..reading.similarity import similarity_table
+from ..reading.tables import Table
+from ..state import Data, Hyper, chunks, count_observed, make_data, make_hyper
+from .hyper import LARGEST, Learn, gamma_of
+from .plan import SINGLE_LABEL, Plan, doubling, one_round
+
+STARTS = ("seeded", "cases", "cells")
+MIXED = ("seeded", "cases", "seeded", "seeded")  # of the chains 0, 1, 2, 3, and so on from the first
+PINNED = ("prototypes", "subspaces", "cases")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The parameters of a model that decide its numbers; `BayesianCaseModel` says what they mean."""
+
+    n_clusters: int | str
+    max_clusters: int
+    alpha: float | str
+    lam: float | str
+    c: float | str
+    q: Any
+    similarity: Any
+    subspace_prior: Any
+    sampler: str
+    n_iter: int | str
+    max_iter: int
+    burn_in: int | None
+    thin: int
+    n_chains: int
+    init: str | Sequence[str]
+    keep_draws: bool
+
+    @property
+    def auto(self) -> bool:
+        """Is the number of clusters to be found?"""
+        return is_auto(self.n_clusters)
+
+    def check(self) -> None:
+        """Raise unless every parameter has a value that it can have, whatever the data."""
+        for name in ("n_clusters", "max_clusters", "n_iter", "max_iter", "thin", "n_chains"):
+            check_count(name, getattr(self, name), auto=name in ("n_clusters", "n_iter"))
+        for name, least in (("alpha", "of at least 0"), ("lam", "above 0"), ("c", "of at least 0")):
+            check_positive(name, getattr(self, name), least, zero=name != "lam")
+        check_choice("sampler", self.sampler, ("rows", "collapsed"))
+        if not isinstance(self.keep_draws, (bool, np.bool_)):
+            raise ParameterError(
+                "{parameter} must be True or False, not {value!r}.", parameter="keep_draws", value=self.keep_draws
+            )
+        if self.auto and self.subspace_prior is not None:
+            raise one_number_of_clusters("subspace_prior")
+        if self.burn_in is not None and is_auto(self.n_iter):
+            raise ParameterError(
+                "{n_iter} always keeps the second half of the sweeps: leave {none}, not {value!r}.",
+                parameter="burn_in",
+                value=self.burn_in,
+                n_iter=Setting("n_iter", "auto"),
+                none=Setting("burn_in", None),
+            )
+        if self.burn_in is not None and (not is_int(self.burn_in) or not 0 <= self.burn_in < self.n_iter):  # type: ignore[operator]
+            raise ParameterError(
+                "{parameter} must be a whole number from 0 to {n_iter} - 1 = {last}, not {value!r}.",
+                parameter="burn_in",
+                value=self.burn_in,
+                n_iter=Setting("n_iter"),
+                last=self.n_iter - 1,  # type: ignore[operator]
+            )
+        start_names(self.init, int(self.n_chains))
+
+
+@dataclass(frozen=True)
+class Given:
+    """What belongs to the rows of one fit."""
+
+    candidates: Table | None = None
+    pins: Mapping[str, Any] | None = None
+    prototype_prior: Any = None
+    labels: Any = None  # to start from
+
+
+class Problem(NamedTuple):
+    """Everything that decides the numbers of a run."""
+
+    encoding: Encoding
+    data: Data
+    hyper: Hyper
+    learn: Learn
+    plan: Plan
+    n_i: np.ndarray  # (P + 1,) how many cases have n observed cells
+
+
+def prepare(table: Table, encoding: Encoding, settings: Settings, given: Given, seed: int) -> Problem:
+    """A Problem from a table whose features are known."""
+    N, P, auto = table.n_cases, len(encoding.features), settings.auto
+    S = min(settings.max_clusters, N) if auto else int(settings.n_clusters)
+    if S > N:
+        raise ParameterError(
+            "{n_clusters} needs at least {S} cases, but the data has {n_samples}.",
+            parameter="n_clusters",
+            n_clusters=Setting("n_clusters", S),
+            S=S,
+            n_samples=Setting("n_samples", N),
+        )
+    x, _ = encoding.encode(table)
+    warn_empty_rows(x)
+    candidates = None if given.candidates is None else encoding.encode(given.candidates)[0]
+    q, q_free = check_q(settings.q, settings.subspace_prior, S, P)
+    weight, z_held, omega_held = check_prior_of_rows(given, settings, x if candidates is None else candidates, q, N, encoding)
+    data = make_data(
+        x, encoding.offset, candidates, weight, similarity_table(settings.similarity, encoding), z_held, omega_held
+    )
+    values = {name: getattr(settings, name) for name in ("alpha", "lam", "c")}
+    hyper = make_hyper(S, P, **{name: 1.0 if is_learned(value) else value for name, value in values.items()}, q=q)
+    if auto:
+        hyper = hyper._replace(gamma=gamma_of(data))
+    learned = tuple(name for name, value in {**values, "q": settings.q}.items() if is_learned(value))
+    labels = None if given.labels is None else check_labels(given.labels, N, S)
+    plan = make_plan(settings, labels, hyper.alpha == 0, seed)
+    return Problem(encoding, data, hyper, Learn(learned, q_free, auto), plan, count_observed(x))
+
+
+def make_plan(settings: Settings, labels: np.ndarray | None, one_label: bool, seed: int) -> Plan:
+    """one_label: every case has one label, from the start to the end, as at α = 0."""
+    starts = start_names(settings.init, settings.n_chains)
+    if one_label:
+        starts = tuple("cases" if start == "cells" else start for start in starts)
+    rounds = doubling(int(settings.max_iter)) if is_auto(settings.n_iter) else one_round(settings.n_iter, settings.burn_in)  # type: ignore[arg-type]
+    whole_cases = min(SINGLE_LABEL, rounds[0].first // 2)
+    return Plan(
+        sampler=settings.sampler,
+        rounds=rounds,
+        thin=int(settings.thin),
+        n_chains=int(settings.n_chains),
+        start=starts if labels is None else labels,
+        single_label=tuple(whole_cases if labels is None and start != "cells" else 0 for start in starts),
+        keep_draws=bool(settings.keep_draws),
+        seed=seed,
+    )
+
+
+# --- kinds of values -----------------------------------------------------------------------------------------------------
+
+
+def is_int(value: Any) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_))
+
+
+def is_real(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_)) and math.isfinite(value)
+
+
+def is_auto(value: Any) -> bool:
+    return isinstance(value, str) and value == "auto"
+
+
+def is_learned(value: Any) -> bool:
+    return isinstance(value, str) and value == "learn"
+
+
+def check_count(name: str, value: Any, auto: bool = False) -> None:
+    if not (is_int(value) and value >= 1) and not (auto and is_auto(value)):
+        raise ParameterError(
+            "{parameter} must be {either}a whole number of at least 1, not {value!r}.",
+            parameter=name,
+            value=value,
+            either="'auto' or " if auto else "",
+        )
+
+
+def check_positive(name: str, value: Any, least: str, zero: bool) -> None:
+    if is_learned(value):
+        return
+    if not is_real(value) or value < 0 or (value == 0 and not zero):
+        raise ParameterError(
+            "{parameter} must be 'learn' or a number {least}, not {value!r}.", parameter=name, value=value, least=least
+        )
+    if value > LARGEST or 0 < value < 1 / LARGEST:
+        raise ParameterError(
+            "{setting} is beyond what can be computed exactly: use {low:g} to {high:g}.",
+            parameter=name,
+            value=value,
+            setting=Setting(name, value),
+            low=1 / LARGEST,
+            high=LARGEST,
+        )
+
+
+def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
+    if not isinstance(value, str) or value not in choices:
+        words = " or ".join(map(repr, choices))
+        raise ParameterError("{parameter} must be {words}, not {value!r}.", parameter=name, value=value, words=words)
+
+
+def numbers_of(values: Any, shapes: Mapping[tuple[int, ...], str], name: str) -> np.ndarray:
+    """An array of one of the shapes, which have a description each."""
+    try:
+        array = np.asarray(values, dtype=float)
+    except (TypeError, ValueError):
+        raise ParameterError("{parameter} must be numbers, not {value!r}.", parameter=name, value=values) from None
+    if array.shape not in shapes:
+        raise ParameterError(
+            "{parameter} has shape {shape}; it must be {wanted}.",
+            parameter=name,
+            shape=array.shape,
+            wanted=" or ".join(shapes.values()),
+        )
+    return array
+
+
+# --- priors --------------------------------------------------------------------------------------------------------------
+
+
+def check_q(q: Any, subspace_prior: Any, S: int, P: int) -> tuple[np.ndarray, np.ndarray]:
+    """(q, where it is to be learned), both (S, P)."""
+    if isinstance(q, str) and not is_learned(q):
+        raise ParameterError(
+            "{parameter} must be 'learn', a number between 0 and 1, or one per feature, not {value!r}.", parameter="q", value=q
+        )
+    values = np.full((S, P), 0.5)
+    if not is_learned(q):
+        values[:] = numbers_of(q, {(): "one number", (P,): f"one per feature ({P})"}, "q")
+        if not ((values > 0) & (values < 1)).all():
+            raise ParameterError("{parameter} must lie strictly between 0 and 1, not {value!r}.", parameter="q", value=q)
+    free = np.full((S, P), is_learned(q))
+    if subspace_prior is not None:
+        given = numbers_of(subspace_prior, {(S, P): f"one number per cluster and feature, ({S}, {P})"}, "subspace_prior")
+        own = ~np.isnan(given)
+        if not ((given[own] > 0) & (given[own] < 1)).all():
+            raise ParameterError(
+                "{parameter} must lie strictly between 0 and 1, or be NaN where {q} holds; use {pins} for certainty.",
+                parameter="subspace_prior",
+                q=Setting("q"),
+                pins=Setting("pins"),
+            )
+        values[own], free[own] = given[own], False
+    if is_learned(q) and not free.any():
+        raise ParameterError(
+            "{learned} has nothing to learn: {parameter} gives every feature of every cluster a number.",
+            parameter="subspace_prior",
+            learned=Setting("q", "learn"),
+        )
+    return values, free
+
+
+def weigh_gaps(candidates: np.ndarray, q: np.ndarray) -> np.ndarray | None:
+    """Π_j (1 − q_j) over the features that a candidate lacks, as (M, 1), or None if none has gaps.
+
+    Without it a gap would be an advantage: a value that the cluster does not share costs 1 − q, a missing one nothing.
+    """
+    cost = np.log1p(-q.mean(axis=0))
+    log_weight = np.concatenate([(candidates[rows] < 0) @ cost for rows in chunks(*candidates.shape)])
+    return np.exp(log_weight - log_weight.max())[:, None] if log_weight.any() else None
+
+
+def check_prototype_prior(weights: Any, M: int, S: int, auto: bool) -> np.ndarray | None:
+    """Weights of the candidates, (M, 1) or (M, S), or None if all are equal."""
+    if weights is None:
+        return None
+    shapes = {(M,): f"one number per candidate ({M})"}
+    if not auto:
+        shapes[S, M] = f"per cluster and candidate, ({S}, {M})"
+    values = numbers_of(weights, shapes, "prototype_prior").reshape(-1, M).T
+    if not np.isfinite(values).all() or (values < 0).any() or not values.any(axis=0).all():
+        raise ParameterError(
+            "{parameter} must be finite, at least 0, and not all 0 for any cluster.", parameter="prototype_prior", value=weights
+        )
+    return values / values.max(axis=0)  # so that their sum stays finite
+
+
+def check_prior_of_rows(given: Given, settings: Settings, catalogue: np.ndarray, q: np.ndarray, N: int, encoding: Encoding):
+    """(weights of the candidates, z_held, omega_held), each None if there is nothing to say."""
+    S, M = len(q), len(catalogue)
+    if settings.auto and given.pins is not None:
+        raise one_number_of_clusters("pins")
+    weight = check_prototype_prior(given.prototype_prior, M, S, settings.auto)
+    weight = weigh_gaps(catalogue, q) if weight is None else weight
+    if given.pins is None:
+        return weight, None, None
+    pins = check_pins(given.pins)
+    if pins["prototypes"]:
+        weight = pin_prototypes(pins["prototypes"], np.ones((M, 1)) if weight is None else weight, S)
+    z_held = pin_cases(pins["cases"], N, S) if pins["cases"] else None
+    return weight, z_held, pin_subspaces(pins["subspaces"], S, encoding) if pins["subspaces"] else None
+
+
+def one_number_of_clusters(name: str) -> ParameterError:
+    return ParameterError(
+        "{parameter} speaks of single clusters, so {n_clusters} must be a number, not 'auto'.",
+        parameter=name,
+        n_clusters=Setting("n_clusters"),
+    )
+
+
+# --- pins ----------------------------------------------------------------------------------------------------------------
+
+
+def check_pins(pins: Any) -> dict[str, Mapping]:
+    if not isinstance(pins, Mapping) or set(pins) - set(PINNED):
+        raise ParameterError(
+            "{parameter} must be a mapping with some of the keys 'prototypes', 'subspaces' and 'cases'.",
+            parameter="pins",
+            value=pins,
+        )
+    parts = {name: {} if pins.get(name) is None else pins[name] for name in PINNED}
+    for name, part in parts.items():
+        if not isinstance(part, Mapping):
+            raise ParameterError(
+                "{parameter} must be a mapping, not {value!r}.", parameter=Setting("pins", column=name), value=part
+            )
+    return parts
+
+
+def pin_prototypes(prototypes: Mapping, weight: np.ndarray, S: int) -> np.ndarray:
+    """A pinned prototype is one of weight 1 among weights 0."""
+    M = len(weight)
+    weight = np.repeat(weight, S // weight.shape[1], axis=1)
+    for s, m in prototypes.items():
+        index_of(s, S, "prototypes", "cluster")
+        weight[:, s] = np.arange(M) == index_of(m, M, "prototypes", "candidate")
+    return weight
+
+
+def pin_cases(cases: Mapping, N: int, S: int) -> np.ndarray:
+    z_held = np.full(N, -1)
+    for i, s in cases.items():
+        z_held[index_of(i, N, "cases", "case")] = index_of(s, S, "cases", "cluster")
+    return z_held
+
+
+def pin_subspaces(subspaces: Mapping, S: int, encoding: Encoding) -> np.ndarray:
+    omega_held = np.full((S, len(encoding.features)), -1)
+    for s, of in subspaces.items():
+        index_of(s, S, "subspaces", "cluster")
+        where = f"pins['subspaces'][{s!r}]"
+        if not isinstance(of, Mapping):
+            raise ParameterError(
+                "{where} must be a mapping from features to True or False, not {value!r}.",
+                parameter="pins",
+                where=where,
+                value=of,
+            )
+        for key, on in of.items():
+            if not isinstance(on, (bool, np.bool_)):
+                raise ParameterError(
+                    "{where}[{key!r}] must be True or False, not {value!r}.", parameter="pins", where=where, key=key, value=on
+                )
+            j = encoding.find(key, where)
+            if omega_held[s, j] >= 0:
+                raise ParameterError(
+                    "{where} has the feature {key!r} twice, by name and by position.", parameter="pins", where=where, key=key
+                )
+            omega_held[s, j] = on
+    return omega_held
+
+
+def index_of(value: Any, n: int, part: str, what: str) -> int:
+    if not is_int(value) or not 0 <= value < n:
+        raise ParameterError(
+            "{parameter} names the {what} {value!r}; there are {n}, counted from 0.",
+            parameter=Setting("pins", column=part),
+            what=what,
+            value=value,
+            n=n,
+        )
+    return int(value)
+
+
+# --- starts --------------------------------------------------------------------------------------------------------------
+
+
+def start_names(init: Any, n_chains: int) -> tuple[str, ...]:
+    """The kind of start of each chain."""
+    names = [init] if isinstance(init, str) else list(init) if isinstance(init, (list, tuple, np.ndarray)) else [init]
+    wrong = (
+        [name for name in names if name not in STARTS and not (name == "mixed" and isinstance(init, str))] if names else [init]
+    )
+    if wrong:
+        raise ParameterError(
+            "{parameter} must be 'seeded', 'cases', 'cells' or 'mixed', or one of the first three per chain, not {value!r}.",
+            parameter="init",
+            value=wrong[0],
+        )
+    if isinstance(init, str):
+        return tuple(MIXED[c % len(MIXED)] if init == "mixed" else init for c in range(n_chains))
+    if len(names) != n_chains:
+        raise ParameterError(
+            "{parameter} names {n} starts, but {n_chains}: give one for each chain.",
+            parameter="init",
+            n=len(names),
+            n_chains=Setting("n_chains", n_chains),
+        )
+    return tuple(names)
+
+
+def check_labels(labels: Any, N: int, S: int) -> np.ndarray:
+    """Labels to start from: one per case, -1 for unknown."""
+    found = np.asarray(labels)
+    if found.shape != (N,):
+        raise ParameterError(
+            "{parameter} has labels of shape {shape}, but there are {N} cases: give one label per case.",
+            parameter="init",
+            shape=found.shape,
+            N=N,
+        )
+    if found.dtype.kind not in "iu" or found.min() < -1 or found.max() >= S:
+        raise ParameterError(
+            "The labels in {parameter} must be whole numbers from 0 to {n_clusters} - 1 = {last}, or -1 for unknown.",
+            parameter="init",
+            n_clusters=Setting("n_clusters"),
+            last=S - 1,
+            value=labels,
+        )
+    return found.astype(np.int64)
+
+
+def warn_empty_rows(x: np.ndarray) -> None:
+    empty = np.concatenate([rows.start + np.flatnonzero((x[rows] < 0).all(axis=1)) for rows in chunks(*x.shape)])
+    if len(empty):
+        shown = ", ".join(str(i) for i in empty[:5]) + (f" and {len(empty) - 5} more" if len(empty) > 5 else "")
+        some = "Row {shown} has" if len(empty) == 1 else "Rows {shown} have"
+        warnings.warn(
+            BayescaseWarning(some + " no value at all; every cluster is equally likely there.", shown=shown), stacklevel=4
+        )
