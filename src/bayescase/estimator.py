@@ -28,12 +28,12 @@ from .explaining.explanation import (
     explain_case,
     explain_pair,
 )
-from .reading.encoding import Encoding, FeatureTable, describe, kinds_in_words
+from .reading.encoder import CaseEncoder, fit_encoder, known_encoder, new_codes
+from .reading.encoding import Encoding, FeatureTable, describe, types_in_words
 from .reading.similarity import similarity_table
 from .reading.tables import is_missing, read
 from .sampling.checks import (
     check_cluster,
-    check_columns,
     check_fitted,
     check_names,
     check_parameters,
@@ -138,24 +138,9 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     candidates : table, default=None
         The catalogue that prototypes are chosen from, with the features of X, matched by name if both have names; the cases
         themselves if None.
-    bins : int, tuple, list or mapping, default=5
-        How numbers other than a few integers are cut into intervals: into n at quantiles (n or ("quantile", n)), into n of
-        equal width (("uniform", n)), or at given edges ([18, 65]: below 18, 18 to 65, 65 or more); or a mapping from columns
-        (name or position) to any of these, with 5 quantile bins for the columns that are not in it. A column named here is
-        read as numbers, even if it holds few integers or words like "3.5".
-    feature_types : str or mapping, default=None
-        How columns (name or position) are read, where the guess shown by `feature_types_` is wrong: "category", "ordered"
-        (categories on a scale), "integer" (each one a value), "number" (binned), "count" (see `max_count`), or "drop", which
-        leaves the column out. One word is for all columns.
-    missing_values : str, number or list of these, default=None
-        Values such as "?" or -1 that mean missing, beside NaN, None, NA and null.
-    top_values : int or mapping, default=None
-        Keep this many of the most frequent values of a category and call the rest "other", also values first seen in new
-        cases; for all categories, or a mapping from columns (name or position) to numbers. A column named here is read as
-        categories.
-    max_count : int, default=1
-        Sparse matrices become absent (zero) and present (anything else), at the default 1; with a larger number they must
-        hold counts, and the values are 0, 1, …, with the last one for this many or more.
+    encoder : CaseEncoder or mapping, default=None
+        How columns become features with a few values each: a `CaseEncoder`, or a mapping of its parameters as a short form,
+        such as {"missing_values": "?", "bins": {"age": [18, 65]}}. It is cloned and fitted; `encoder_` is the result.
     heat : float, default=1.0
         Power of the likelihood at the first sweep, between 0 and 1; it rises to 1 by the middle of the burn-in. Kept draws
         are never heated.
@@ -218,10 +203,12 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         Names of the rows of the catalogue, if `name_cases` has given them.
     draws_ : KeptDraws
         All kept draws, if `keep_draws` is set.
+    encoder_ : CaseEncoder
+        The fitted encoder: how columns became features.
     n_features_in_ : int
-        Number of features; columns left out by `feature_types` are not among them.
+        Number of columns of X, those that the encoder leaves out included.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if X has names.
+        Names of the columns of X, if it has names.
     """
 
     def __init__(
@@ -245,11 +232,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         n_chains: int = 4,
         init: Any = "mixed",
         candidates: Any = None,
-        bins: Any = 5,
-        feature_types: Any = None,
-        missing_values: Any = None,
-        top_values: Any = None,
-        max_count: int = 1,
+        encoder: CaseEncoder | Mapping[str, Any] | None = None,
         heat: float = 1.0,
         keep_draws: bool = False,
         callback: Callable[[Report], Any] | None = None,
@@ -276,11 +259,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         self.n_chains = n_chains
         self.init = init
         self.candidates = candidates
-        self.bins = bins
-        self.feature_types = feature_types
-        self.missing_values = missing_values
-        self.top_values = top_values
-        self.max_count = max_count
+        self.encoder = encoder
         self.heat = heat
         self.keep_draws = keep_draws
         self.callback = callback
@@ -312,18 +291,11 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         if S > N:
             raise ValueError(f"n_clusters={S} needs at least {S} cases, but the data has n_samples={N}.")
         catalogue = None if self.candidates is None else read(self.candidates)
-        encoding = Encoding.learn(
-            table,
-            self.bins,
-            catalogue,
-            feature_types=self.feature_types,
-            missing_values=self.missing_values,
-            top_values=self.top_values,
-            max_count=self.max_count,
-        )
+        encoder = fit_encoder(self.encoder, table, catalogue)
+        encoding = encoder.encoding_
         if self.verbose:
-            print(*kinds_in_words(encoding), sep="\n", file=sys.stderr)
-        P, columns = len(encoding.features), encoding.columns
+            print(*types_in_words(encoding), sep="\n", file=sys.stderr)
+        P = len(encoding.features)
         x, _ = encoding.encode(table)
         warn_empty_rows(x)
         candidates = None if catalogue is None else encoding.encode(catalogue)[0]
@@ -369,7 +341,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         )
         posterior = summarise(draws.chains, prune=auto)
         hyper = mean_hyper(hyper, learn, posterior, draws)
-        self._set_results(columns, encoding, data, hyper, plan.seed, posterior._asdict(), draws.trace, draws.kept, plan.thin)
+        self._set_results(encoder, data, hyper, plan.seed, posterior._asdict(), draws.trace, draws.kept, plan.thin)
         if self.keep_draws:
             self.draws_ = keep(draws, posterior.relabel)
         elif hasattr(self, "draws_"):
@@ -387,11 +359,12 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         known = None if self.random_state is not None or self.checkpoint is None else seed_of(self.checkpoint)
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)) if known is None else known
 
-    def _set_results(self, columns, encoding, data, hyper, seed, posterior, trace, kept, thin):
+    def _set_results(self, encoder, data, hyper, seed, posterior, trace, kept, thin):
         """Give the results their public names; also what `load` calls."""
-        self.n_features_in_ = len(encoding.features)
-        if columns is not None:
-            self.feature_names_in_ = np.array(columns, dtype=object)
+        self.encoder_, encoding = encoder, encoder.encoding_
+        self.n_features_in_ = encoder.n_features_in_
+        if hasattr(encoder, "feature_names_in_"):
+            self.feature_names_in_ = encoder.feature_names_in_
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         self._encoding, self._data, self._hyper, self._seed = encoding, data, hyper, seed
@@ -408,8 +381,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         self.memberships_ = posterior["memberships"]
         self.labels_ = np.argmax(self.memberships_, axis=1)
         self.value_probabilities_ = [part.T for part in np.split(posterior["values"], encoding.offset[1:-1])]
-        self.feature_values_ = [feature.values for feature in encoding.features]
-        self.feature_types_ = {feature.name: feature.kind for feature in encoding.features}
+        self.feature_values_ = encoder.feature_values_
+        self.feature_types_ = encoder.feature_types_
         self.log_joint_ = trace["log_joint"]
         self.chain_overlap_ = posterior["overlap"]
         self.n_clusters_ = len(hyper.beta)
@@ -675,15 +648,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
 
     def _encode(self, X):
         check_is_fitted(self)
-        table = read(X)
-        check_columns(self, table)
-        x, unseen = self._encoding.encode(table)
-        if unseen:
-            warnings.warn(
-                f"{unseen} cell{'s have values' if unseen > 1 else ' has a value'} never seen in fit; counted as missing.",
-                stacklevel=3,
-            )
-        return x
+        return new_codes(self._encoding, X, type(self).__name__)
 
     def _fold(self, x, purpose, kernel):
         """kernel(rows, d, fold, seed) for every kept table d of φ and every block of rows, a block per thread."""
@@ -773,8 +738,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             hyper = Hyper(**header["hyper"], **group["hyper"])
             check_fitted(header, encoding, data, hyper, group["posterior"], group["trace"], group["draws"])
             model._set_results(
-                header["columns"],
-                encoding,
+                known_encoder(model.encoder, encoding),
                 data,
                 hyper,
                 header["seed"],
@@ -843,6 +807,8 @@ def json_value(value):
         return None  # the fit has moved a RandomState on
     if isinstance(value, (str, bool, int, float)):
         return value
+    if isinstance(value, CaseEncoder):
+        value = value.get_params(deep=False)
     if isinstance(value, Mapping):
         return {"pairs": [[json_value(key), json_value(item)] for key, item in value.items()]}
     if isinstance(value, (list, tuple)):

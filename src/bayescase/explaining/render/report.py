@@ -52,7 +52,7 @@ def write_report(
 
 def page(model, names=None, image_shape=None, title=None) -> str:
     if image_shape is not None:
-        image_shape = plots.check_shape(image_shape, model.n_features_in_)
+        image_shape = plots.check_shape(image_shape, len(model.feature_types_))
     explanation = model.explain(names)
     title = f"{counted(explanation.n_cases)} in {counted(len(explanation.clusters), 'cluster')}" if title is None else title
     parts = (
