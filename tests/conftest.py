@@ -66,6 +66,8 @@ def same():
         return {name: value for name, value in vars(model).items() if name.endswith("_") and not name.startswith("_")}
 
     def equal(a, b):
+        if hasattr(a, "encoding_"):
+            return a.encoding_.to_json() == b.encoding_.to_json()
         if dataclasses.is_dataclass(a):
             return equal(vars(a), vars(b))
         if isinstance(a, dict):

@@ -322,7 +322,7 @@ def test_a_catalogue_column_without_values_does_not_change_the_features(planted)
     catalogue = x[:8].astype(object)
     catalogue[:, 2] = None
     model = BayesianCaseModel(2, candidates=catalogue, **QUICK).fit(x)
-    assert model._encoding.features[2].kind == "number"
+    assert model._encoding.features[2].type == "number"
 
 
 def test_prototype_prior(planted, sampler):
@@ -751,7 +751,7 @@ BAD = [
     ("one dimension", {}, np.arange(5), ValueError, "2D"),
     ("unequal columns", {}, {"a": [1, 2, 1], "b": [1]}, ValueError, r"different lengths: \[1, 3\]"),
     ("a word", {}, "abc", ValueError, "2D"),
-    ("all-missing column", {}, NAMED.assign(b=np.nan), ValueError, "Column 'b' has no value at all; drop it"),
+    ("all-missing column", {}, NAMED.assign(b=np.nan), ValueError, "Column 'b' has no value at all; leave it out"),
     ("infinity", {}, INFINITE, ValueError, "Column 'x1' contains infinity"),
     ("words and infinity", {}, NAMED.assign(c=["a", np.inf] * 10), ValueError, "Column 'c' contains infinity"),
     ("names", {}, NAMED.assign(c=[f"n{i}" for i in range(20)]), ValueError, r"Column 'c' has as many values as cases \(20\)"),
@@ -795,7 +795,9 @@ BAD = [
     ("burn_in negative", {"burn_in": -1}, GOOD, ValueError, "burn_in must be"),
     ("thin", {"thin": 0}, GOOD, ValueError, "thin must be"),
     ("n_chains", {"n_chains": 0}, GOOD, ValueError, "n_chains must be"),
-    ("bins", {"bins": 1}, GOOD, ValueError, "bins must be a whole number of at least 2"),
+    ("bins", {"encoder": {"bins": 1}}, GOOD, ValueError, "bins must be a whole number of at least 2"),
+    ("encoder", {"encoder": 5}, GOOD, TypeError, "encoder must be a CaseEncoder or a mapping of its parameters, not 5"),
+    ("encoder bin", {"encoder": {"bin": 5}}, GOOD, ValueError, "encoder has no parameter 'bin'; there are bins, feature_types"),
     ("heat", {"heat": 0}, GOOD, ValueError, "heat must be a number above 0 and at most 1"),
     ("heat", {"heat": 1.1}, GOOD, ValueError, "heat must be"),
     ("init name", {"init": "random"}, GOOD, ValueError, "init must be 'seeded', 'cases', 'cells' or 'mixed'.*not 'random'"),

@@ -2,6 +2,7 @@
 
 Reading order: rooms, each using only those before it (docs/architecture.md has their files).
 
+    errors       what a user can do wrong, said in Python's words or in those of the command line
     model        the paper, one equation per function; the joint probability; the simulator
     state        the arrays of a run
     storage      one file format for models and checkpoints
@@ -24,24 +25,36 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .classifier import BayesianCaseClassifier
     from .datasets import load_recipes, load_smileys
+    from .errors import BayescaseError, BayescaseWarning, ParameterError, TableError
     from .estimator import BayesianCaseModel
+    from .reading.encoder import CaseEncoder
     from .selection import select_n_clusters
     from .storage import FileFormatError
 
 __version__ = "0.1.0"
 __all__ = [
+    "BayescaseError",
+    "BayescaseWarning",
     "BayesianCaseClassifier",
     "BayesianCaseModel",
+    "CaseEncoder",
     "FileFormatError",
+    "ParameterError",
+    "TableError",
     "load_recipes",
     "load_smileys",
     "select_n_clusters",
 ]
 
 _HOME = {
+    "BayescaseError": "errors",
+    "BayescaseWarning": "errors",
     "BayesianCaseClassifier": "classifier",
     "BayesianCaseModel": "estimator",
+    "CaseEncoder": "reading.encoder",
     "FileFormatError": "storage",
+    "ParameterError": "errors",
+    "TableError": "errors",
     "load_recipes": "datasets",
     "load_smileys": "datasets",
     "select_n_clusters": "selection",

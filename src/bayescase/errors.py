@@ -54,11 +54,24 @@ class Setting:
     parameter: str
     value: Any = UNSET
     column: str | int | None = None
-    of: str | None = None  # the parameter that this one is a part of, such as "encoder"
+    of: str | None = None  # the parameter that this one is a part of, such as "encoder"; "" if it is a part of none
 
     def within(self, part: str) -> Setting:
         """The same setting as a part of the parameter `part`."""
-        return self if self.of else replace(self, of=part)
+        return replace(self, of=part) if self.of is None else self
+
+
+@dataclass(frozen=True)
+class ColumnOf:
+    """A column of the user's table, as a value: X['id']."""
+
+    name: str
+
+    def __repr__(self) -> str:
+        return f"X[{self.name!r}]"
+
+    def __str__(self) -> str:
+        return self.name
 
 
 @dataclass(frozen=True, init=False)

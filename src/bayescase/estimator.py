@@ -19,7 +19,7 @@ from sklearn.utils import ClassifierTags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from . import __version__, predicting
-from .errors import BayescaseWarning, ParameterError, Setting
+from .errors import ParameterError, Setting
 from .explaining.explanation import (
     AgreementExplanation,
     CaseExplanation,
@@ -32,7 +32,6 @@ from .explaining.explanation import (
 )
 from .fitted import Fitted, Interval, KeptDraws
 from .parameters import (
-    check_columns,
     check_names,
     check_watch,
     params_from_json,
@@ -40,7 +39,8 @@ from .parameters import (
     refuse_forgotten,
     warn_of_results,
 )
-from .reading.encoding import Encoding, FeatureTable, describe, kinds_in_words
+from .reading.encoder import CaseEncoder, fit_encoder, known_encoder, new_codes
+from .reading.encoding import FeatureTable, describe, types_in_words
 from .reading.tables import read
 from .sampling.checkpoint import seed_of
 from .sampling.diagnostics import Diagnostics, to_arviz
@@ -101,24 +101,9 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         Start of the chains: cases near seeds that lie far apart, a random label per case, or a random label per cell (per case
         at alpha = 0). A list names the start of each chain; "mixed" is "seeded", "cases", "seeded", and so on: chains that
         agree although they started differently can be trusted more. `fit` also takes labels to start from.
-    bins : int, tuple, list or mapping, default=5
-        How numbers other than a few integers are cut into intervals: into n at quantiles (n or ("quantile", n)), into n of
-        equal width (("uniform", n)), or at given edges ([18, 65]: below 18, 18 to 65, 65 or more); or a mapping from columns
-        (name or position) to any of these, with 5 quantile bins for the columns that are not in it. A column named here is
-        read as numbers, even if it holds few integers or words like "3.5".
-    feature_types : str or mapping, default=None
-        How columns (name or position) are read, where the guess shown by `feature_types_` is wrong: "category", "ordered"
-        (categories on a scale), "integer" (each one a value), "number" (binned), "count" (see `max_count`), or "drop", which
-        leaves the column out. One word is for all columns.
-    missing_values : str, number or list of these, default=None
-        Values such as "?" or -1 that mean missing, beside NaN, None, NA and null.
-    top_values : int or mapping, default=None
-        Keep this many of the most frequent values of a category and call the rest "other", also values first seen in new
-        cases; for all categories, or a mapping from columns (name or position) to numbers. A column named here is read as
-        categories.
-    max_count : int, default=1
-        Sparse matrices become absent (zero) and present (anything else), at the default 1; with a larger number they must
-        hold counts, and the values are 0, 1, …, with the last one for this many or more.
+    encoder : CaseEncoder or mapping, default=None
+        How columns become features with a few values each: a `CaseEncoder`, or a mapping of its parameters as a short form,
+        such as {"missing_values": "?", "bins": {"age": [18, 65]}}. It is cloned and fitted; `encoder_` is the result.
     keep_draws : bool, default=False
         Keep every draw in `draws_`; needs memory for n_chains × kept draws × X.
     warm_start : bool, default=False
@@ -179,8 +164,10 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         All of this in one frozen object, which explanations, plots and reports are made of.
     draws_ : KeptDraws
         All kept draws, if `keep_draws` is set.
+    encoder_ : CaseEncoder
+        The fitted encoder: how columns became features.
     n_features_in_ : int
-        Number of features; columns left out by `feature_types` are not among them.
+        Number of columns of X, those that the encoder leaves out included.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, if X has names.
     """
@@ -203,11 +190,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         thin: int = 5,
         n_chains: int = 4,
         init: Any = "mixed",
-        bins: Any = 5,
-        feature_types: Any = None,
-        missing_values: Any = None,
-        top_values: Any = None,
-        max_count: int = 1,
+        encoder: CaseEncoder | Mapping[str, Any] | None = None,
         keep_draws: bool = False,
         warm_start: bool = False,
         n_jobs: int | None = None,
@@ -229,11 +212,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         self.thin = thin
         self.n_chains = n_chains
         self.init = init
-        self.bins = bins
-        self.feature_types = feature_types
-        self.missing_values = missing_values
-        self.top_values = top_values
-        self.max_count = max_count
+        self.encoder = encoder
         self.keep_draws = keep_draws
         self.warm_start = warm_start
         self.n_jobs = n_jobs
@@ -293,17 +272,10 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         check_watch(checkpoint, callback)
         table, catalogue = read(X), None if candidates is None else read(candidates)
         names = check_names(case_names, (table if catalogue is None else catalogue).n_cases)
-        encoding = Encoding.learn(
-            table,
-            self.bins,
-            catalogue,
-            feature_types=self.feature_types,
-            missing_values=self.missing_values,
-            top_values=self.top_values,
-            max_count=self.max_count,
-        )
+        self.encoder_ = fit_encoder(self.encoder, table, catalogue)
+        encoding = self.encoder_.encoding_
         if self.verbose:
-            print(*kinds_in_words(encoding), sep="\n", file=sys.stderr)
+            print(*types_in_words(encoding), sep="\n", file=sys.stderr)
         given = Given(catalogue, pins, prototype_prior, init)
         problem = prepare(table, encoding, settings, given, self._choose_seed(checkpoint))
         run = Run(problem, effective_n_jobs(self.n_jobs))
@@ -374,9 +346,10 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         """Give the results their public names; also what `load` calls."""
         encoding, posterior = fitted.encoding, fitted.posterior
         self.fitted_ = fitted
-        self.n_features_in_ = len(encoding.features)
-        if encoding.columns is not None:
-            self.feature_names_in_ = np.array(encoding.columns, dtype=object)
+        self.encoder_ = known_encoder(self.encoder, encoding)
+        self.n_features_in_ = self.encoder_.n_features_in_
+        if hasattr(self.encoder_, "feature_names_in_"):
+            self.feature_names_in_ = self.encoder_.feature_names_in_
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         self._n_features_out = fitted.n_clusters
@@ -389,8 +362,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         self.memberships_ = posterior.memberships
         self.labels_ = fitted.labels
         self.value_probabilities_ = fitted.value_probabilities
-        self.feature_values_ = [feature.values for feature in encoding.features]
-        self.feature_types_ = {feature.name: feature.kind for feature in encoding.features}
+        self.feature_values_ = self.encoder_.feature_values_
+        self.feature_types_ = self.encoder_.feature_types_
         self.log_joint_ = fitted.trace["log_joint"]
         self.chain_overlap_ = posterior.overlap
         self.n_clusters_ = fitted.n_clusters
@@ -531,13 +504,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
 
     def _encode(self, X):
         check_is_fitted(self)
-        table = read(X)
-        check_columns(type(self).__name__, self.fitted_.encoding, table)
-        x, unseen = self.fitted_.encoding.encode(table)
-        if unseen:
-            some = "{n} cells have values" if unseen > 1 else "{n} cell has a value"
-            warnings.warn(BayescaseWarning(some + " never seen in fit; counted as missing.", n=unseen), stacklevel=3)
-        return x
+        return new_codes(self.fitted_.encoding, X, type(self).__name__)
 
     # --- explanations -------------------------------------------------------------------------------------------------
 

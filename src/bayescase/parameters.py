@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from .errors import BayescaseWarning, ParameterError, ParameterTypeError, Setting, TableError
+from .errors import BayescaseWarning, ParameterError, ParameterTypeError, Setting
 from .fitted import Fitted
-from .reading.encoding import Encoding
-from .reading.tables import Table, is_missing
+from .reading.encoder import CaseEncoder
+from .reading.tables import is_missing
 
 FULL = 0.05  # from this probability of max_clusters clusters on, there may be more
 
@@ -53,24 +53,6 @@ def check_names(names: Sequence[Any] | None, M: int) -> tuple[str, ...] | None:
             M=M,
         )
     return names
-
-
-def check_columns(estimator: str, encoding: Encoding, table: Table) -> None:
-    """As scikit-learn does: names on one side only are a warning, another number of columns without names is an error."""
-    wanted = encoding.wanted
-    if wanted.named and table.names:
-        return  # matched by name
-    if len(table.columns) != wanted.width:
-        raise TableError(
-            "X has {n} features, but {estimator} is expecting {width} features as input.",
-            n=len(table.columns),
-            estimator=estimator,
-            width=wanted.width,
-        )
-    if wanted.named:
-        warnings.warn(f"X does not have valid feature names, but {estimator} was fitted with feature names", stacklevel=4)
-    elif table.names:
-        warnings.warn(f"X has feature names, but {estimator} was fitted without feature names", stacklevel=4)
 
 
 def warn_of_results(fitted: Fitted) -> None:
@@ -142,6 +124,8 @@ def to_json(value: Any) -> Any:
         return None  # the fit has moved a RandomState on
     if isinstance(value, (str, bool, int, float)):
         return value
+    if isinstance(value, CaseEncoder):
+        return {"encoder": params_to_json(value.get_params())}
     if isinstance(value, Mapping):
         return {"mapping": [[to_json(key), to_json(item)] for key, item in value.items()]}
     if isinstance(value, (list, tuple)):
@@ -161,5 +145,6 @@ def from_json(value: Any) -> Any:
         "tuple": lambda items: tuple(from_json(item) for item in items),
         "forgotten": lambda what: Forgotten(str(what)),
         "array": np.array,
+        "encoder": lambda params: CaseEncoder(**params_from_json(params)),
     }
     return makers[kind](content)

@@ -194,7 +194,8 @@ def test_the_model_is_that_of_the_library(folder, same):
     x = {name: np.array([row[name] or None for row in data], dtype=object) for name in data[0] if name.startswith("f")}
     other = BayesianCaseModel(3, n_iter=12, n_chains=1, random_state=0, keep_draws=True).fit(x)
     assert model.case_names_ == [row["case"] for row in data]
-    same(model, other, but=("case_names_",))
+    same(model, other, but=("case_names_", "encoder_", "n_features_in_", "feature_names_in_"))  # the file has more columns
+    assert model.feature_values_ == other.feature_values_
 
 
 def test_fit_to_json_and_nothing_else(folder):
@@ -241,11 +242,13 @@ def test_all_settings_reach_the_model(folder, tmp_path):
         "n_iter": 12,
         "burn_in": 3,
         "n_chains": 1,
-        "max_count": 2,
-        "top_values": {"f2": 2},
-        "missing_values": ["v1", "-1", -1],
+        "encoder": {
+            "max_count": 2,
+            "top_values": {"f2": 2},
+            "missing_values": ["v1", "-1", -1],
+            "feature_types": {"f1": "ordered", "f3": "drop", "case": "drop", "cluster": "drop"},
+        },
     }
-    want |= {"feature_types": {"f1": "ordered", "f3": "drop", "case": "drop", "cluster": "drop"}}
     params = model.get_params()
     assert {name: params[name] for name in want} == want
     assert model.feature_types_["f1"] == "ordered"
@@ -451,7 +454,7 @@ def test_report_and_plots(folder, tmp_path):
             "columns 1 and 2 are both called 'a'; rename one, or use --no-header if the file has no header row.",
         ),
         ("a,b\n1,2\n3,4\n", ["--delimiter", ";"], "not separated by ';'; try ','."),
-        ("a,b\n1,\n3,\n", ["-k", "2"], "Column 'b' has no value at all; leave it out with --drop."),
+        ("a,b\n1,\n3,\n", ["-k", "2"], "Column 'b' has no value at all; leave it out with --drop b."),
         ("a,b\n1,2\n3,4\n", ["-k", "3"], "-k 3 needs at least 3 cases, but the data has only 2."),
         ("a,b\n1,2\n3,4\n", ["-k", "0"], "-k must be 'auto' or a whole number of at least 1, not 0."),
         ("a,b\n1,2\n3,4\n", ["--c", "-1"], "--c must be 'learn' or a number of at least 0, not -1.0."),
@@ -467,10 +470,14 @@ def test_report_and_plots(folder, tmp_path):
         ("colour,b\n1,2\n", ["--top", "c=3"], "--top names 'c'"),
         ("colour,b\n1,2\n", ["--bins", "c=3"], "--bins names 'c'"),
         ("colour,b\n1,2\n", ["--drop", "c"], "--drop names 'c'"),
-        ("a,b\n1,2\n3,4\n", ["-k", "2", "--drop", "a", "--drop", "b"], "--drop leaves no column; keep at least one."),
+        ("a,b\n1,2\n3,4\n", ["-k", "2", "--drop", "a", "--drop", "b"], "Every column is left out; keep at least one."),
         ("a,b\n1,2\n3,4\n", ["-k", "2", "--bins", "0"], "--bins must be a whole number of at least 2"),
         ("a,b\n1,2\n3,4\n", ["--array", "X"], "table.csv is no NPZ file"),
-        ("a b,c\nx,1\ny,1\nz,1\n", ["-k", "2"], "leave it out with --drop 'a b', keep its most frequent values"),
+        (
+            "a b,c\nx,1\ny,1\nz,1\n",
+            ["-k", "2"],
+            "leave it out with --drop 'a b', name the cases by it, too, with --id 'a b', keep its most frequent values",
+        ),
     ],
     ids=str,
 )
@@ -548,7 +555,7 @@ def test_a_folder_without_permission(folder, tmp_path):
 def test_warnings_are_notes(table):
     data = table("a,b\n" + "".join(f"{i % 3},one\n" for i in range(9)) + "?,one\n")
     lines = call("fit", data, "-k", 2, *SHORT).stderr.splitlines()
-    assert lines[0] == "Note: Column 'a' has the value '?'; if it means missing, say so with --missing."
+    assert lines[0] == "Note: Column 'a' has the value '?'; if it means missing, say so with --missing '?'."
     assert lines[1] == "Note: Feature 'b' has one value only and cannot tell cases apart."
     assert len(lines) == 3
 

@@ -291,7 +291,8 @@ def test_json_keeps_the_types_of_values():
         "whole": [1, 2, 1, 1] * 4,
         "half": [0.5, 1.5, 0.5, np.nan] * 4,
     }
-    model = BayesianCaseModel(2, feature_types={"half": "category"}, n_iter=30, n_chains=1, random_state=0).fit(table)
+    encoder = {"feature_types": {"half": "category"}}
+    model = BayesianCaseModel(2, encoder=encoder, n_iter=30, n_chains=1, random_state=0).fit(table)
     case = Explanation.from_json(json.loads(json.dumps(model.explain_case(0).to_json())))
     assert isinstance(case, CaseExplanation)
     assert [type(f.value) for f in case.features] == [type(f.value) for f in model.explain_case(0).features]

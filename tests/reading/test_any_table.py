@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
-from bayescase import BayesianCaseModel, FileFormatError
+from bayescase import BayesianCaseModel, CaseEncoder, FileFormatError
+from bayescase.errors import TableWarning
 from bayescase.reading.encoding import Encoding
 from bayescase.reading.tables import read
 
@@ -105,7 +106,7 @@ def test_any_mixed_table_works_or_says_why(make, columns):
 @settings(max_examples=100)
 @given(columns=tables(), top=st.integers(1, 3), bins=st.sampled_from([2, ("uniform", 3), [0.0], [-1, 1.5]]))
 def test_any_mixed_table_with_settings(columns, top, bins):
-    model = works_or_says_why(columns, top_values=top, bins=bins, missing_values=["?", -2])
+    model = works_or_says_why(columns, encoder={"top_values": top, "bins": bins, "missing_values": ["?", -2]})
     if model is not None:
         assert not any("?" in values or -2 in values for values in model.feature_values_)
         as_read = Encoding.from_json(model._encoding.to_json())
@@ -135,7 +136,7 @@ def test_objects_of_mixed_types_are_words(rows):
 )
 def test_any_sparse_matrix(rows, layout, dtype, max_count):
     counts = np.array(rows).astype(dtype)
-    model = works_or_says_why(getattr(scipy.sparse, layout)(counts), max_count=max_count)
+    model = works_or_says_why(getattr(scipy.sparse, layout)(counts), encoder={"max_count": max_count})
     shown = model._encoding.decode(model._data.x)
     for j in range(3):
         for cell, count in zip(shown[:, j], counts[:, j], strict=True):
@@ -152,7 +153,9 @@ def test_the_same_table_from_every_library_gives_the_same_model(make, same):
         "age": np.where(gap[1], None, rng.integers(17, 90, size=40).astype(object)).tolist(),
         "size": rng.normal(size=40).tolist(),
     }
-    model = BayesianCaseModel(2, missing_values="?", bins={"size": [-1, 1]}, n_iter=20, n_chains=1, random_state=0)
+    model = BayesianCaseModel(
+        2, encoder={"missing_values": "?", "bins": {"size": [-1, 1]}}, n_iter=20, n_chains=1, random_state=0
+    )
     same(model.fit(columns), clone(model).fit(make(columns)))
     assert model.feature_values_[:2] == [("x", "y"), (False, True)]
 
@@ -186,12 +189,14 @@ SETTINGS = {
 
 @pytest.fixture(scope="module")
 def described(table):
-    return BayesianCaseModel(2, **SETTINGS, n_iter=20, n_chains=1, random_state=0).fit(table)
+    return BayesianCaseModel(2, encoder=SETTINGS, n_iter=20, n_chains=1, random_state=0).fit(table)
 
 
 def test_settings_reach_the_features(described, table):
-    assert list(described.feature_names_in_) == ["age", "town", "grade", "size"]
-    assert described.n_features_in_ == described.subspaces_.shape[1] == 4
+    assert list(described.feature_names_in_) == list(table.columns)
+    assert described.n_features_in_ == 5
+    assert described.subspaces_.shape[1] == 4
+    assert list(described.encoder_.get_feature_names_out()) == ["age", "town", "grade", "size"]
     assert described.feature_types_ == {"age": "number", "town": "category", "grade": "ordered", "size": "number"}
     assert described.feature_values_[:3] == [
         ("below 18", "18 to 64", "65 or more"),
@@ -214,21 +219,21 @@ def test_a_dropped_column_is_not_needed_later(described, table):
 
 
 def test_cases_that_the_model_shows_can_be_given_back(described):
-    names = list(described.feature_names_in_)
+    names = list(described.feature_types_)
     prototypes = pd.DataFrame(described.prototype_cases_, columns=names)
     x = described._encode(prototypes)  # no warning of values never seen
     assert np.array_equal(x, described._data.candidates[described.prototypes_])
     drawn = described.sample(50, random_state=0)[0]
     assert np.array_equal(described._encoding.decode(described._encode(pd.DataFrame(drawn, columns=names))), drawn)
     counts = scipy.sparse.random(30, 6, 0.4, random_state=0, data_rvs=lambda n: np.arange(n) % 5 + 1, format="csr")
-    model = BayesianCaseModel(2, max_count=3, **TINY).fit(counts)
+    model = BayesianCaseModel(2, encoder={"max_count": 3}, **TINY).fit(counts)
     assert np.array_equal(model._encode(model.prototype_cases_), model._data.x[model.prototypes_])
 
 
 def test_unnamed_columns_keep_their_positions():
     x = np.random.default_rng(0).integers(3, size=(30, 3))
     x[:, 0] = np.arange(30)
-    model = BayesianCaseModel(2, feature_types={0: "drop"}, **TINY).fit(x)
+    model = BayesianCaseModel(2, encoder={"feature_types": {0: "drop"}}, **TINY).fit(x)
     assert list(model.feature_types_) == ["x1", "x2"]
     assert model.transform(x).shape == (30, 2)
     with pytest.raises(ValueError, match="X has 2 features, but BayesianCaseModel is expecting 3 features as input"):
@@ -239,13 +244,13 @@ def test_unnamed_columns_keep_their_positions():
 
 def test_the_guess_can_be_given_back(table):
     model = BayesianCaseModel(2, **TINY).fit(table.drop(columns="id"))
-    again = BayesianCaseModel(2, feature_types=model.feature_types_, **TINY).fit(table.drop(columns="id"))
+    again = BayesianCaseModel(2, encoder={"feature_types": model.feature_types_}, **TINY).fit(table.drop(columns="id"))
     assert again.feature_types_ == model.feature_types_
     assert again.feature_values_ == model.feature_values_
 
 
 def test_candidates_are_matched_by_name(table):
-    params = {**SETTINGS, **TINY}
+    params = {"encoder": CaseEncoder(**SETTINGS), **TINY}
     model = BayesianCaseModel(2, candidates=table[:9], **params).fit(table)
     turned = table[:9][["size", "town", "grade", "age"]].assign(extra="so")
     again = BayesianCaseModel(2, candidates=turned, **params).fit(table)
@@ -276,7 +281,7 @@ def test_everything_survives_a_file(described, table, tmp_path, same):
 
 def test_a_sparse_model_survives_a_file(tmp_path, same):
     X = scipy.sparse.random(30, 6, 0.4, random_state=0, data_rvs=lambda n: np.arange(n) % 5 + 1, format="csr")
-    model = BayesianCaseModel(2, max_count=3, **TINY).fit(X)
+    model = BayesianCaseModel(2, encoder={"max_count": 3}, **TINY).fit(X)
     model.save(tmp_path / "model")
     again = BayesianCaseModel.load(tmp_path / "model")
     same(model, again)
@@ -293,11 +298,14 @@ HOSTILE = {
     "edges nan": lambda h: h["features"][0].update(edges=[float("nan"), 18.0]),
     "edges words": lambda h: h["features"][0].update(edges=["a", "b"]),
     "edges too few": lambda h: h["features"][0].update(edges=[18.0]),
-    "integers unsorted": lambda h: h["features"][2].update(kind="integer", values=[3, 1, 2]),
-    "integers words": lambda h: h["features"][2].update(kind="integer"),
-    "counts": lambda h: h["features"][2].update(kind="count", values=[5, 6, "7+"]),
-    "kind": lambda h: h["features"][2].update(kind="drop"),
-    "columns": lambda h: h.update(columns=["age", "town", "grade", "weight"]),
+    "integers unsorted": lambda h: h["features"][2].update(type="integer", values=[3, 1, 2]),
+    "integers words": lambda h: h["features"][2].update(type="integer"),
+    "counts": lambda h: h["features"][2].update(type="count", values=[5, 6, "7+"]),
+    "type": lambda h: h["features"][2].update(type="drop"),
+    "columns": lambda h: h.update(columns=["id", "age", "town", "grade", "weight"]),
+    "columns short": lambda h: h.update(columns=["age", "town", "grade", "size"]),
+    "columns twice": lambda h: h.update(columns=["age", "age", "town", "grade", "size"]),
+    "columns numbers": lambda h: h.update(columns=[0, "age", "town", "grade", "size"]),
     "positions short": lambda h: h.update(positions=[1, 2, 3]),
     "positions outside": lambda h: h.update(positions=[1, 2, 3, 9]),
     "positions twice": lambda h: h.update(positions=[1, 2, 2, 3]),
@@ -306,8 +314,8 @@ HOSTILE = {
     "width": lambda h: h.update(width=2.5),
     "markers": lambda h: h.update(missing_values=[{"a": 1}]),
     "no markers": lambda h: h.pop("missing_values"),
-    "pairs": lambda h: h["params"].update(bins={"age": 3}),
-    "pairs unhashable": lambda h: h["params"].update(bins={"pairs": [[[1], 2]]}),
+    "pairs": lambda h: h["params"].update(encoder={"age": 3}),
+    "pairs unhashable": lambda h: h["params"].update(encoder={"pairs": [[[1], 2]]}),
 }
 
 
@@ -366,7 +374,10 @@ def test_adult():
     adult = pd.read_csv(shared("uci_adult.csv.gz"))[::16].reset_index(drop=True)
     adult.columns = [name.strip() for name in adult.columns]
     X = adult.drop(columns=["split", adult.columns[0]])
-    model = BayesianCaseModel(4, missing_values="?", n_iter=20, n_chains=1, random_state=0).fit(X)
+    with pytest.warns(TableWarning, match=r"^Column 'education-num' has whole numbers that are cut into intervals, such as "):
+        BayesianCaseModel(4, encoder={"missing_values": "?"}, n_iter=1, n_chains=1, random_state=0).fit(X)
+    settings = {"missing_values": "?", "feature_types": {"education-num": "integer"}}
+    model = BayesianCaseModel(4, encoder=settings, n_iter=20, n_chains=1, random_state=0).fit(X)
     types = model.feature_types_
     assert {types[name] for name in ("age", "fnlwgt", "capital-gain", "hours-per-week")} == {"number"}
     assert types["workclass"] == types["native-country"] == "category"
@@ -379,9 +390,9 @@ def test_adult():
     assert np.isfinite(model.score(X[:200]))
     turned = X[:200][X.columns[::-1]]
     assert np.array_equal(model.predict(turned), model.predict(X[:200]))
-    few = BayesianCaseModel(4, missing_values="?", top_values=5, n_iter=3, n_chains=1, random_state=0).fit(X)
+    few = BayesianCaseModel(4, encoder=settings | {"top_values": 5}, n_iter=3, n_chains=1, random_state=0).fit(X)
     assert few.feature_values_[list(types).index("native-country")][-1] == "other"
-    assert max(len(values) for values in few.feature_values_) <= 10
+    assert max(len(values) for values in few.feature_values_) <= 16
 
 
 def test_mushroom():
@@ -391,7 +402,7 @@ def test_mushroom():
     assert missing > 0
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Feature '.*' has one value only")  # veil-type
-        model = BayesianCaseModel(8, missing_values="?", n_iter=60, n_chains=2, random_state=0).fit(X)
+        model = BayesianCaseModel(8, encoder={"missing_values": "?"}, n_iter=60, n_chains=2, random_state=0).fit(X)
     assert (model._data.x < 0).sum() == missing
     assert set(model.feature_types_.values()) == {"category"}
     purity = sum(poisonous[model.labels_ == s].value_counts().max() for s in np.unique(model.labels_)) / len(X)
@@ -401,7 +412,7 @@ def test_mushroom():
 def test_votes():
     votes = rows_of("uci_house_votes_84.csv")
     X, party = votes.iloc[:, 1:], votes.iloc[:, 0]
-    model = BayesianCaseModel(2, missing_values="?", n_iter=100, n_chains=2, random_state=0)
+    model = BayesianCaseModel(2, encoder={"missing_values": "?"}, n_iter=100, n_chains=2, random_state=0)
     with pytest.warns(UserWarning, match="Row 248 has no value at all"):  # who never voted
         model.fit(pl.from_pandas(X))
     assert (model._data.x < 0).sum() == 392
@@ -412,7 +423,7 @@ def test_votes():
 def test_soybean():
     soybean = rows_of("uci_soybean_large.csv")
     X = pa.Table.from_pandas(soybean.iloc[:, 1:])
-    model = BayesianCaseModel(15, missing_values="?", n_iter=60, n_chains=1, random_state=0).fit(X)
+    model = BayesianCaseModel(15, encoder={"missing_values": "?"}, n_iter=60, n_chains=1, random_state=0).fit(X)
     assert (model._data.x < 0).sum() == 2337
     assert adjusted_rand_score(soybean.iloc[:, 0], model.labels_) > 0.25
 
@@ -421,8 +432,9 @@ def test_zoo_has_an_identifier():
     zoo = rows_of("uci_zoo.csv")
     with pytest.raises(ValueError, match="Column 'animal' has 100 different values in 101 cases"):
         BayesianCaseModel(7, **TINY).fit(zoo)
-    model = BayesianCaseModel(7, feature_types={"animal": "drop", zoo.columns[0]: "drop"}, **TINY).fit(zoo)
-    assert model.n_features_in_ == 16
+    model = BayesianCaseModel(7, encoder={"feature_types": {"animal": "drop", zoo.columns[0]: "drop"}}, **TINY).fit(zoo)
+    assert len(model.feature_types_) == 16
+    assert model.n_features_in_ == 18
 
 
 def test_newsgroups():
@@ -435,15 +447,15 @@ def test_newsgroups():
     assert np.array_equal(model._data.x % 2, (X.toarray() > 0).astype(int))
     assert set(model.feature_types_.values()) == {"count"}
     assert np.isfinite(model.score(X[:50]))
-    capped = BayesianCaseModel(5, max_count=3, n_iter=3, n_chains=1, random_state=0).fit(X)
+    capped = BayesianCaseModel(5, encoder={"max_count": 3}, n_iter=3, n_chains=1, random_state=0).fit(X)
     assert capped.feature_values_[0] == (0, 1, 2, "3+")
 
 
 def test_newsgroups_whole_encode():
     file = np.load(shared("20news_bydate_counts.npz"), allow_pickle=False)
     counts = scipy.sparse.csr_matrix((file["data"], file["indices"], file["indptr"]), shape=file["shape"])[:2000]
-    with pytest.warns(UserWarning, match="have one value only"):  # words of the other messages
-        encoding = Encoding.learn(read(counts))
+    encoding = Encoding.learn(read(counts))
+    assert "have one value only" in str(encoding.notes[0])  # words of the other messages
     x, unseen = encoding.encode(read(counts))
     assert unseen == 0
     assert x.shape == (2000, 12_871)

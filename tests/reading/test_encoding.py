@@ -1,6 +1,7 @@
 """Tables of every kind to codes and back."""
 
 import datetime
+import re
 import warnings
 from decimal import Decimal
 
@@ -60,7 +61,7 @@ def feature(column, **settings):
 @pytest.mark.filterwarnings("ignore:Feature 'a' has one value only")
 def test_columns(column, kind, values, codes):
     learned, found = feature(column)
-    assert learned.kind == kind
+    assert learned.type == kind
     assert learned.values == values
     assert [type(value) for value in learned.values] == [type(value) for value in values]
     assert found == codes
@@ -69,7 +70,7 @@ def test_columns(column, kind, values, codes):
 def test_arrays_of_any_type_have_the_features_of_their_columns():
     x = np.array([["a", 1, True, 0.5], ["b", 2, None, 1.5], ["a", 1, False, NAN], ["a", 2, True, 2.5]], dtype=object)
     encoding, codes = learn(x)
-    assert [f.kind for f in encoding.features] == ["category", "integer", "category", "number"]
+    assert [f.type for f in encoding.features] == ["category", "integer", "category", "number"]
     assert [f.name for f in encoding.features] == ["x0", "x1", "x2", "x3"]
     assert (codes < 0).sum() == 2
     rows = [list(row) for row in x]
@@ -84,8 +85,8 @@ def test_a_list_of_rows_keeps_nan_apart_from_words():
 
 def test_a_masked_array():
     x = np.ma.array([[1, 2], [1, 3], [7, 2], [1, 3]], mask=[[0, 0], [0, 1], [1, 0], [0, 0]])
-    with pytest.warns(UserWarning, match="Feature 'x0' has one value only"):
-        encoding, codes = learn(x)
+    encoding, codes = learn(x)
+    assert str(encoding.notes[0]) == "Feature 'x0' has one value only and cannot tell cases apart."
     assert encoding.features[0].values == (1,)
     assert codes.tolist() == [[0, 0], [0, -1], [-1, 0], [0, 1]]
 
@@ -114,7 +115,7 @@ def frames():
 @pytest.mark.parametrize("X", [frame for _, frame in frames()], ids=[name for name, _ in frames()])
 def test_tables(X):
     encoding, codes = learn(X)
-    assert [(f.name, f.kind) for f in encoding.features] == [
+    assert [(f.name, f.type) for f in encoding.features] == [
         ("word", "category"),
         ("count", "integer"),
         ("flag", "category"),
@@ -167,8 +168,8 @@ def test_categories_that_are_not_words(categories, values, gap):
 
 def test_decimals_are_numbers():
     column = pl.Series([Decimal("1.50"), Decimal("2.25"), Decimal("9.00")] * 9)
-    assert learn(pl.DataFrame({"a": column}))[0].features[0].kind == "number"
-    assert feature([Decimal("1.50"), Decimal("2.25"), Decimal("9.00")] * 9)[0].kind == "number"
+    assert learn(pl.DataFrame({"a": column}))[0].features[0].type == "number"
+    assert feature([Decimal("1.50"), Decimal("2.25"), Decimal("9.00")] * 9)[0].type == "number"
 
 
 @pytest.mark.parametrize(
@@ -189,7 +190,7 @@ def test_is_not_missing(value):
 def test_bins_are_cut_at_quantiles():
     column = np.random.default_rng(0).normal(size=1000)
     learned, codes = feature(column, bins=4)
-    assert learned.kind == "number"
+    assert learned.type == "number"
     assert np.bincount(codes).tolist() == [250] * 4
     assert set(learned.edges) <= set(column), "an edge is a value that occurs, so no bin is empty"
     assert learned.values[0].startswith("below ")
@@ -227,9 +228,9 @@ def test_a_column_with_many_cells_at_its_maximum():
 def test_few_integers_are_values_and_many_are_binned():
     assert feature(np.tile(np.arange(10), 3))[0].values == tuple(range(10))
     learned, _ = feature(np.tile(np.arange(11), 3))
-    assert learned.kind == "number"
+    assert learned.type == "number"
     assert len(learned.values) == 5
-    assert feature(np.tile([0.5, 1.0], 9))[0].kind == "number"
+    assert feature(np.tile([0.5, 1.0], 9))[0].type == "number"
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int64, np.uint64, np.float16, np.float32])
@@ -328,7 +329,7 @@ def test_decode_gives_back_what_encode_took(rows):
         for value, decoded in zip(X[:, j], back[:, j], strict=True):
             if value is None:
                 assert decoded is None
-            elif learned.kind == "number":
+            elif learned.type == "number":
                 low, high = (-np.inf, *learned.edges), (*learned.edges, np.inf)
                 k = learned.values.index(decoded)
                 assert low[k] <= value < high[k]
@@ -337,7 +338,7 @@ def test_decode_gives_back_what_encode_took(rows):
     again = Encoding.from_json(encoding.to_json())
     assert np.array_equal(again.encode(read(X))[0], x)
     assert again.features == encoding.features
-    readable = [j for j, learned in enumerate(encoding.features) if learned.kind != "number"]
+    readable = [j for j, learned in enumerate(encoding.features) if learned.type != "number"]
     once_more, _ = encoding.encode(read({f"x{j}": list(back[:, j]) for j in range(3)}))
     assert np.array_equal(once_more[:, readable], x[:, readable])
 
@@ -350,7 +351,7 @@ def test_values_of_the_catalogue_count_too():
     learned, _ = feature(pd.Series(["y", "x", "y"], dtype=pd.CategoricalDtype(["y", "x"])), catalogue={"a": ["w", "x"]})
     assert learned.values == ("y", "x", "w")
     learned, _ = feature([1.5, 2.5, 1.5, 2.5], catalogue={"a": [None, None]})
-    assert learned.kind == "number"
+    assert learned.type == "number"
 
 
 # --- errors and warnings ----------------------------------------------------------------------------------------------
@@ -367,7 +368,11 @@ def test_values_of_the_catalogue_count_too():
         ({"a": [1, 2], "b": [1]}, ValueError, r"^The columns have different lengths: \[1, 2\]\.$"),
         ({"a": 1}, ValueError, "Column 'a' must be a list of values, not 0-dimensional"),
         ({"a": np.zeros((3, 2))}, ValueError, "Column 'a' must be a list of values, not 2-dimensional"),
-        ({"good": [1, 1, 2, 2], "bad": [None] * 4}, ValueError, r"^Column 'bad' has no value at all; drop it\.$"),
+        (
+            {"good": [1, 1, 2, 2], "bad": [None] * 4},
+            ValueError,
+            r"^Column 'bad' has no value at all; leave it out with feature_types=\{'bad': 'drop'\}\.$",
+        ),
         (pl.DataFrame({"bad": [None, None]}), ValueError, "Column 'bad' has no value at all"),
         ({"bad": [1.5, np.inf, 2.0]}, ValueError, r"^Column 'bad' contains infinity; only finite numbers"),
         ({"bad": [1.5, -np.inf, None]}, ValueError, "Column 'bad' contains infinity"),
@@ -406,8 +411,8 @@ def test_infinity_in_new_cases():
 
 
 def test_distinct_numbers_are_no_error():
-    assert feature(np.random.default_rng(0).normal(size=30))[0].kind == "number"
-    assert feature([1, 5, 2])[0].kind == "number"  # too short to look like a row number
+    assert feature(np.random.default_rng(0).normal(size=30))[0].type == "number"
+    assert feature([1, 5, 2])[0].type == "number"  # too short to look like a row number
     assert feature(["a", "b"])[0].values == ("a", "b")
 
 
@@ -419,9 +424,11 @@ def test_distinct_numbers_are_no_error():
         (list("abcdefg"), r"^Features 'a', 'b', 'c', 'd', 'e' and 2 more have one value only and cannot"),
     ],
 )
-def test_constant_columns_warn_once(names, message):
-    with pytest.warns(UserWarning, match=message) as record:
-        learn({name: ["same"] * 4 for name in names} | {"other": [1, 2, 1, 2]})
-    assert len(record) == 1
-    with pytest.warns(UserWarning, match="Feature 'a' has one value only"):
-        assert feature([0.5] * 5)[0].values == ("any",)
+def test_constant_columns_are_noted_once(names, message):
+    encoding, _ = learn({name: ["same"] * 4 for name in names} | {"other": [1, 2, 1, 2]})
+    (note,) = encoding.notes
+    assert re.match(message, str(note))
+    assert note.column == "a"
+    encoding, _ = learn({"a": [0.5] * 5})
+    assert encoding.features[0].values == ("any",)
+    assert re.match("Feature 'a' has one value only", str(encoding.notes[0]))

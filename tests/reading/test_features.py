@@ -1,4 +1,4 @@
-"""What a column becomes: kinds, bins, top values, counts, and what the user says about them."""
+"""What a column becomes: types, bins, top values, counts, and what the user says about them."""
 
 import re
 from collections import Counter
@@ -12,7 +12,7 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayescase.reading.encoding import Encoding, describe, kinds_in_words
+from bayescase.reading.encoding import Encoding, describe, types_in_words
 from bayescase.reading.features import MANY, intervals
 from bayescase.reading.tables import read
 
@@ -42,7 +42,7 @@ AGES = np.array([3, 17, 18, 40, 64, 65, 90, 30, 31, 32, 33, 34])
 
 def test_explicit_edges_are_cut_points():
     found, codes = feature(AGES, bins=[18, 65])
-    assert found.kind == "number"
+    assert found.type == "number"
     assert found.edges == (18.0, 65.0)
     assert found.values == ("below 18", "18 to 64", "65 or more")
     assert codes == [0, 0, 1, 1, 1, 2, 2, 1, 1, 1, 1, 1]
@@ -81,7 +81,7 @@ def test_a_minimum_that_fills_a_quantile_has_its_own_bin():
 def test_bins_by_column_by_name_or_position():
     X = {"age": AGES, "size": AGES * 1.5, "few": AGES % 2}
     encoding, _ = learn(X, bins={"age": [18, 65], 1: ("uniform", 3), "few": [1]})
-    assert [f.kind for f in encoding.features] == ["number"] * 3
+    assert [f.type for f in encoding.features] == ["number"] * 3
     assert [len(f.values) for f in encoding.features] == [3, 3, 2]
     assert encoding.features[2].values == ("below 1", "1 or more")
     encoding, _ = learn(np.column_stack([AGES, AGES * 1.5]), bins={"x1": [30.5]})
@@ -97,7 +97,7 @@ def test_words_that_spell_numbers_are_binned_if_asked():
     assert again(encoding, {"a": ["4", "four", "?", "nan"]}) == ([[1], [-1], [-1], [-1]], 2)
     assert again(encoding, {"a": [4.0, 1.0, np.nan]}) == ([[1], [0], [-1]], 0)
     with pytest.raises(
-        ValueError, match=r"Column 'a' is to be read as number, but has the value '\?'.*name it in missing_values"
+        ValueError, match=r"Column 'a' is to be read as number, but has the value '\?'.*say so with missing_values='\?'"
     ):
         learn(X, bins={"a": [2, 5]})
 
@@ -109,7 +109,8 @@ def test_words_that_spell_numbers_are_binned_if_asked():
         (2.5, "bins must be a whole number"),
         (True, "bins must be a whole number"),
         (("uniform", 10**9), "bins must be a whole number of at least 2 and at most 1000"),
-        ("quantile", r"bins must say how many bins, as in \('quantile', 5\)"),
+        ("quantile", r"bins must be the number of intervals, such as 5 or \('uniform', 5\), or a list.*not 'quantile'"),
+        ("auto", "bins must be the number of intervals.*not 'auto'"),
         (("kmeans", 3), "bins can be cut by 'quantile' or 'uniform', not 'kmeans'"),
         ([], "bins must be a list of edges, finite numbers"),
         ([1, np.nan], "bins must be a list of edges, finite numbers"),
@@ -120,7 +121,7 @@ def test_words_that_spell_numbers_are_binned_if_asked():
         ({7: 3}, "bins names column 7, but the data has no such column"),
         ({-1: 3}, "bins names column -1, but the data has no such column"),
         ({"a": None}, r"bins\['a'\] must be a whole number of at least 2"),
-        ({"a": "uniform"}, r"bins\['a'\] must say how many bins"),
+        ({"a": "uniform"}, r"bins\['a'\] must be the number of intervals"),
     ],
 )
 def test_bad_bins(bins, message):
@@ -155,14 +156,14 @@ def feature_of_numbers(values, bins):
     return encoding.features[0], x[:, 0].tolist()
 
 
-# --- kinds ------------------------------------------------------------------------------------------------------------
+# --- types ------------------------------------------------------------------------------------------------------------
 
 
 def test_the_user_can_override_every_guess():
     X = {"zip": [10, 20, 20, 10] * 3, "grade": ["b", "a", "c", "a"] * 3, "id": range(12), "size": [1, 2, 30, 4] * 3}
     X = {name: list(column) for name, column in X.items()}
     encoding, _ = learn(X, feature_types={"zip": "category", "grade": "ordered", "id": "drop", "size": "number"})
-    assert [(f.name, f.kind, f.ordered) for f in encoding.features] == [
+    assert [(f.name, f.type, f.ordered) for f in encoding.features] == [
         ("zip", "category", False),
         ("grade", "ordered", True),
         ("size", "number", True),
@@ -175,7 +176,7 @@ def test_the_user_can_override_every_guess():
 
 def test_one_word_is_for_all_columns_but_a_name_goes_first():
     encoding, _ = learn({"a": [1.5, 2.5] * 3, "b": [1.5, 2.5] * 3}, feature_types="category", bins={"b": 2})
-    assert [f.kind for f in encoding.features] == ["category", "number"]
+    assert [f.type for f in encoding.features] == ["category", "number"]
     assert encoding.features[0].values == (1.5, 2.5)
 
 
@@ -189,7 +190,7 @@ def test_one_word_is_for_all_columns_but_a_name_goes_first():
         ({"feature_types": {"a": "float"}}, r"feature_types\['a'\] must be one of"),
         ({"feature_types": {"z": "drop"}}, "feature_types names column 'z', but the data has no such column"),
         ({"feature_types": "drop"}, "name the columns to leave out"),
-        ({"feature_types": {"a": "drop", "b": "drop"}}, "feature_types drops every column"),
+        ({"feature_types": {"a": "drop", "b": "drop"}}, "Every column is left out; keep at least one"),
         ({"feature_types": {"b": "integer"}}, "Column 'b' is to be read as integer, but has the value 1.5"),
         ({"feature_types": {"a": "number"}}, "Column 'a' is to be read as number, but has the value 'x'"),
         (
@@ -234,7 +235,7 @@ def test_declared_orders_are_kept_and_remembered(column, ordered):
     found, codes = feature(column)
     assert found.values == ("lo", "mid", "hi")
     assert codes == [0, 2, 0, 1]
-    assert found.kind == ("ordered" if ordered else "category")
+    assert found.type == ("ordered" if ordered else "category")
     assert found.ordered == ordered
 
 
@@ -249,6 +250,66 @@ def test_the_order_holds_for_the_catalogue_too():
 def test_numbers_and_counts_are_ordered_and_words_are_not():
     encoding, _ = learn({"a": [1, 2] * 3, "b": [1.5, 2.5] * 3, "c": ["x", "y"] * 3, "d": [True, False] * 3})
     assert [f.ordered for f in encoding.features] == [True, True, False, False]
+
+
+# --- whole numbers: codes or measures? ----------------------------------------------------------------------------------
+
+
+def whole(values, times=10, **settings):
+    return learn({"a": np.repeat(values, times)}, **settings)[0]
+
+
+def test_codes_with_gaps_are_values():
+    codes = [1, 2, 3, 4, 5, 6, 11, 12, 13, 14, 21, 22]
+    assert whole(codes).features[0].values == tuple(codes)
+    assert whole(codes).notes == ()
+    assert whole(codes, times=3).features[0].type == "number"  # too few cases to tell
+    rare = np.concatenate([np.repeat(np.arange(15), 100), [40, 97]])  # the tail of a count is no gap
+    assert learn({"a": rare})[0].features[0].type == "number"
+    assert whole(range(0, 1000, 10)).features[0].type == "number"  # a hundred codes would be too many
+
+
+def test_numbers_that_are_cut_but_may_be_codes_are_noted():
+    (note,) = whole(range(1, 25)).notes
+    assert str(note) == (
+        "Column 'a' has whole numbers that are cut into intervals, such as a = 5 to 9; if they are codes, say so with "
+        "feature_types={'a': 'category'}, or keep the intervals with feature_types={'a': 'number'}."
+    )
+    assert whole(range(1, 25), feature_types={"a": "number"}).notes == ()
+    assert whole(range(1, 25), feature_types={"a": "category"}).notes == ()
+    assert whole(range(1, 25), bins={"a": 3}).notes == ()
+    assert whole(range(17, 91)).notes == ()  # ages
+    assert whole(range(1, 25), times=9).notes == ()
+    (note,) = whole(range(8001, 8900, 7)).notes  # postcodes
+    assert note.column == "a"
+    assert whole(range(10, 2000, 19)).notes == ()  # numbers of two to four digits
+    losses = np.concatenate([np.zeros(2000), np.arange(1400, 2000, 15)])  # most have none
+    assert learn({"a": losses})[0].notes == ()
+    X = {name: np.repeat(np.arange(24), 10) for name in "abc"}
+    (note,) = learn(X)[0].notes
+    assert str(note).startswith("Columns 'a', 'b', 'c' have whole numbers")
+
+
+@pytest.mark.parametrize("gap", [[], [None]])
+@pytest.mark.parametrize("first", [2**53, 2**62, 2**63 - 2, 10**30, -(10**30)])
+def test_large_whole_numbers_stay_apart(first, gap):
+    """As floats 10**30 and 10**30 + 1 are one number."""
+    column = [first, first + 1, first, first + 1, *gap]
+    encoding, codes = learn({"a": column})
+    assert codes[:, 0].tolist() == [0, 1, 0, 1, *([-1] if gap else [])]
+    assert list(map(int, encoding.features[0].values)) == [first, first + 1]
+    assert again(encoding, {"a": [first + 1, None]}) == ([[1], [-1]], 0)
+    for frame in (pd.DataFrame({"a": pd.Series(column, dtype=object)}), np.array([column], dtype=object).T):
+        assert learn(frame)[1][:, 0].tolist() == codes[:, 0].tolist()
+
+
+def test_words_that_spell_large_whole_numbers_stay_apart():
+    column = [str(2**53), str(2**53 + 1)] * 3
+    found, codes = feature(column, feature_types={"a": "integer"})
+    assert found.values == (2**53, 2**53 + 1)
+    assert codes == [0, 1] * 3
+    with pytest.raises(ValueError, match=r"Column 'a' is to be read as integer, but has the value 1e\+30"):
+        feature([str(10**30), str(10**30 + 1)] * 3, feature_types={"a": "integer"})
 
 
 # --- many values ------------------------------------------------------------------------------------------------------
@@ -309,7 +370,7 @@ COUNTS = np.array([[0, 2, 1], [1, 0, 1], [0, 7, 0], [3, 1, 1], [0, 0, 0]])
 def test_sparse_is_absent_or_present():
     encoding, codes = learn(scipy.sparse.csr_array(COUNTS))
     assert [f.values for f in encoding.features] == [(False, True)] * 3
-    assert [f.kind for f in encoding.features] == ["count"] * 3
+    assert [f.type for f in encoding.features] == ["count"] * 3
     assert np.array_equal(codes, COUNTS > 0)
     weights = scipy.sparse.csc_array(COUNTS * -0.37)  # presence is anything but zero
     assert np.array_equal(learn(weights)[1], COUNTS > 0)
@@ -353,10 +414,9 @@ def test_a_column_of_a_sparse_matrix_can_be_read_in_another_way():
         learn(scipy.sparse.csr_array(COUNTS), missing_values=-1)
 
 
-def test_a_word_that_nobody_uses_warns_once():
-    X = scipy.sparse.csr_array(COUNTS * [1, 0, 1])
-    with pytest.warns(UserWarning, match=r"^Feature 'x1' has one value only and cannot tell cases apart\.$"):
-        encoding, _ = learn(X)
+def test_a_word_that_nobody_uses_is_noted():
+    encoding, _ = learn(scipy.sparse.csr_array(COUNTS * [1, 0, 1]))
+    assert list(map(str, encoding.notes)) == ["Feature 'x1' has one value only and cannot tell cases apart."]
     assert again(encoding, scipy.sparse.csr_array([[0, 1, 0]])) == ([[0, 1, 0]], 0)
 
 
@@ -377,4 +437,4 @@ def test_features_are_described():
     lines = repr(table).splitlines()
     assert len(lines) == 4
     assert re.match(r"colour +category +3 +7\.7%  blue, green, …$", lines[2])
-    assert list(kinds_in_words(encoding)) == ["2 category: colour, tall", "1 number: age"]
+    assert list(types_in_words(encoding)) == ["2 category: colour, tall", "1 number: age"]

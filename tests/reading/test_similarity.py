@@ -73,7 +73,7 @@ def test_the_same_scale_in_other_words(x, sampler, same):
     integers = fit(x, ("within", 1), sampler)
     for X, similarity, more in (
         (ordered, ("within", 1), {}),
-        (binned, ("within", 1), {"bins": [1, 2, 3]}),
+        (binned, ("within", 1), {"encoder": {"bins": [1, 2, 3]}}),
         (by_letter, NEAR, {}),
         (by_letter, (lambda u, v: abs(ord(u) - ord(v)), 1), {}),
     ):
@@ -114,7 +114,7 @@ def test_within_on_every_kind_of_feature():
             "flag": pick > 1,
         }
     )
-    model = fit(X, ("within", 2), bins={"binned": [1, 10, 100]})
+    model = fit(X, ("within", 2), encoder={"bins": {"binned": [1, 10, 100]}})
     assert model.feature_types_ == {
         "integer": "integer",
         "ordered": "ordered",
@@ -132,7 +132,7 @@ def test_within_on_every_kind_of_feature():
 
 def test_within_on_counts():
     X = scipy.sparse.csr_array(np.random.default_rng(0).integers(5, size=(40, 3)))
-    model = fit(X, ("within", 1), max_count=3)
+    model = fit(X, ("within", 1), encoder={"max_count": 3})
     assert model.feature_values_[0] == (0, 1, 2, "3+")
     assert np.array_equal(table_of(model, 0), NEAR)
 
@@ -182,7 +182,7 @@ def test_a_mapping_leaves_the_rest_alone(x):
 
 
 def test_positions_are_those_of_the_columns(x):
-    model = fit(x, {3: ("within", 1)}, feature_types={0: "drop"})
+    model = fit(x, {3: ("within", 1)}, encoder={"feature_types": {0: "drop"}})
     assert [table_of(model, j).sum() for j in range(4)] == [4, 4, 10, 4]
 
 
@@ -225,8 +225,8 @@ WRONG = [
     (abs, f"similarity {WAYS}"),
     (np.ones(4), f"similarity {WAYS}"),
     ([[1, 0], [0]], f"similarity {WAYS}"),
-    ({"a": None}, f"similarity of 'a' {WAYS}"),
-    ({"a": {"b": "match"}}, f"similarity of 'a' {WAYS}"),
+    ({"a": None}, rf"similarity\['a'\] {WAYS}"),
+    ({"a": {"b": "match"}}, rf"similarity\['a'\] {WAYS}"),
     (("within", -1), "similarity has ε = -1; it must be a number of at least 0"),
     (("within", "1"), "similarity has ε = '1'"),
     (("within", np.nan), "similarity has ε = nan"),
@@ -235,16 +235,19 @@ WRONG = [
     ({7: "match"}, "similarity names the feature 7"),
     ({True: "match"}, "similarity names the feature True"),
     ({"a": "match", 0: ("within", 1)}, "similarity has the feature 0 twice"),
-    ({"w": ("within", 1)}, r"similarity of 'w' is .* no order: set feature_types=\{'w': 'ordered'\}, or give a table"),
-    ({"a": np.eye(3)}, r"similarity table of 'a' has shape \(3, 3\), but the feature has 4 values: 0, 1, 2, 3\."),
-    ({"a": np.eye(4) * 2}, "similarity table of 'a' must have entries from 0 to 1"),
+    (
+        {"w": ("within", 1)},
+        r"similarity\['w'\] is .* no order; say .* with encoder=\{'feature_types': \{'w': 'ordered'\}\}, or give a table\.",
+    ),
+    ({"a": np.eye(3)}, r"similarity\['a'\] is a table of shape \(3, 3\), but the feature has 4 values: 0, 1, 2, 3\."),
+    ({"a": np.eye(4) * 2}, r"similarity\['a'\] must be a table with entries from 0 to 1"),
     ({"a": -np.eye(4)}, "from 0 to 1"),
     ({"a": np.full((4, 4), np.nan)}, "from 0 to 1"),
-    ({"a": np.full((4, 4), "x")}, "similarity table of 'a' must hold numbers"),
-    ({"a": (lambda u: 0, 1)}, "loss function failed for the values 0 and 0 of 'a': .*positional argument"),
-    ({"w": (lambda u, v: u - v, 1)}, "loss function failed for the values 'no' and 'no' of 'w'"),
-    ({"a": (lambda u, v: None, 1)}, "loss function failed"),
-    ({"a": (lambda u, v: float("nan"), 1)}, "loss function is not a number for the values 0 and 0 of 'a'"),
+    ({"a": np.full((4, 4), "x")}, r"similarity\['a'\] must be a table of numbers"),
+    ({"a": (lambda u: 0, 1)}, r"loss function of similarity\['a'\] failed for the values 0 and 0: .*positional argument"),
+    ({"w": (lambda u, v: u - v, 1)}, r"loss function of similarity\['w'\] failed for the values 'no' and 'no'"),
+    ({"a": (lambda u, v: None, 1)}, "loss function of .* failed"),
+    ({"a": (lambda u, v: float("nan"), 1)}, r"loss function of similarity\['a'\] is not a number for the values 0 and 0"),
 ]
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 import scipy.sparse
 
-from bayescase.reading.tables import SparseColumn, Wanted, is_marked, listed, plain, read, word
+from bayescase.reading.tables import SparseColumn, Wanted, index_names, is_marked, listed, plain, read, word
 
 COUNTS = np.array([[0, 2, 0], [1, 0, 0], [0, 5, 0], [3, 1, 0]])
 
@@ -95,9 +95,19 @@ def test_labels_that_are_not_words_are_no_names():
         read(pd.DataFrame(COUNTS, columns=["a", 1, 2]))
 
 
+def test_an_index_of_words_names_the_cases():
+    frame = pd.DataFrame({"a": [1, 2]}, index=["rex", "tom"])
+    assert index_names(frame) == ["rex", "tom"]
+    assert index_names(frame.astype({"a": "category"}).set_index(pd.CategoricalIndex(["x", "x"]))) == ["x", "x"]
+    for index in ([5, 3], [1.5, 2.5], ["rex", 3], pd.to_datetime(["2020-01-01", "2020-01-02"]), [("a", "b"), ("a", "c")]):
+        assert index_names(frame.set_axis(index)) is None
+    for X in (frame.reset_index(drop=True), frame[:0], pl.DataFrame({"a": [1]}), {"a": [1]}, COUNTS, [[1]]):
+        assert index_names(X) is None
+
+
 def test_columns_are_selected_by_name_or_by_position():
     table = read({"c": [3], "a": [1], "b": [2]})
-    wanted = Wanted(named=True, names=["a", "c"], positions=[0, 2], width=3)
+    wanted = Wanted(["a", "b", "c"], 3, [0, 2])
     assert [column.tolist() for column in table.select(wanted, "X").columns] == [[1], [3]]
     array = read(np.array([[7, 8, 9]]))
     assert [column.tolist() for column in array.select(wanted, "X").columns] == [[7], [9]]

@@ -129,8 +129,8 @@ def test_positions_are_those_of_the_columns(table):
     """Also when a column before them is left out, as in bins and feature_types."""
     X = table[0]
     pins = {"subspaces": {0: {2: False, "d": True}}}
-    model = BayesianCaseModel(2, feature_types={"a": "drop"}, pins=pins, **QUICK).fit(X)
-    assert list(model.feature_names_in_) == list("bcdef")
+    model = BayesianCaseModel(2, encoder={"feature_types": {"a": "drop"}}, pins=pins, **QUICK).fit(X)
+    assert list(model.feature_types_) == list("bcdef")
     assert not model.draws_.omega[:, :, 0, 1].any()
     assert model.draws_.omega[:, :, 0, 2].all()
 

@@ -21,6 +21,8 @@ from pathlib import Path
 import click
 
 from .. import __version__
+from ..errors import Message
+from . import errors
 from .study import study
 
 STOPPED = 130
@@ -63,6 +65,8 @@ WORDS = {
 
 def in_options(message):
     """One line, with the options of the command line in place of the parameters of the estimator."""
+    if isinstance(message, Message):
+        return errors.in_options(message)
     message = " ".join(str(message).split())
     for pattern, option in OPTIONS:
         message = re.sub(pattern, option, message)
@@ -287,7 +291,7 @@ def read_data(path, delimiter, no_header, array, missing=(), known=()):
     )
 
 
-def read_to_fit(path, label, id_column, delimiter, no_header, array, missing, drop, types, top, bins, **more):
+def read_to_fit(path, label, id_column, delimiter, no_header, array, missing, drop, types, top, bins, max_count, **more):
     """(cases, parameters of the estimator): columns by name, label and identifier left out, and `more` as it is."""
     cases = read_data(path, delimiter, no_header, array, missing)
     kinds, tops, cuts = (
@@ -305,8 +309,9 @@ def read_to_fit(path, label, id_column, delimiter, no_header, array, missing, dr
         if column is not None and (option == "--drop" or column not in cases.beside):
             cases.position(column, option)
             kinds[column] = "drop"
-    settings = {"feature_types": kinds or None, "top_values": tops, "bins": 5 if cuts is None else cuts}
-    return cases, settings | {"missing_values": marks(missing)} | more
+    encoder = {"feature_types": kinds or None, "top_values": tops, "bins": cuts, "missing_values": marks(missing)}
+    encoder |= {"max_count": None if max_count == 1 else max_count}
+    return cases, {"encoder": {name: value for name, value in encoder.items() if value is not None} or None} | more
 
 
 def marks(missing):
@@ -388,7 +393,7 @@ def demo(seed, jobs):
 def fit(data, clusters, output, label, id_column, iterations, chains, keep_draws, checkpoint, seed, jobs, as_json, **more):
     """Find the clusters of DATA and print them.
 
-    DATA is a CSV or TSV file, JSON lines, ARFF, NPZ, Parquet or Feather; text may be compressed; - is standard input. Ctrl-C
+    DATA is a CSV or TSV file, JSON lines, NPZ, Parquet or Feather; text may be compressed; - is standard input. Ctrl-C
     ends the run early and keeps what there is.
     """
     from rich.console import Group
@@ -603,7 +608,7 @@ def info(model, as_json):
         )
         return
     named = "with names" if model.case_names_ else "without names"
-    sizes = f"{len(model.labels_)} cases {named}, {model.n_features_in_} features, {model.n_clusters_} clusters"
+    sizes = f"{len(model.labels_)} cases {named}, {len(model.feature_types_)} features, {model.n_clusters_} clusters"
     click.echo(f"{path}: {sizes}, {os.path.getsize(path) / 1e6:.1f} MB")
     chains = len(model.log_joint_)
     click.echo(f"{chains} chain{'s' * (chains > 1)} of {model.n_iter_} sweeps")

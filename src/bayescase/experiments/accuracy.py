@@ -66,7 +66,7 @@ def fit(x, y, init, sampler, settings, seed, *, c=C, lam=LAM, q=Q):
 
 def new_model(S, init, sampler, seed, *, c=C, lam=LAM, q=Q, n_chains=1, **length):
     """The paper's model, every draw kept: `length` is n_iter, burn_in and thin."""
-    kept = {"keep_draws": True, "feature_types": "integer", "random_state": seed}
+    kept = {"keep_draws": True, "encoder": {"feature_types": "integer"}, "random_state": seed}
     return BayesianCaseModel(
         S, alpha=ALPHA, lam=lam, c=c, q=q, sampler=sampler, init=init, n_chains=n_chains, **length, **kept
     )  # fmt: skip

@@ -42,9 +42,8 @@ def fit(method: Method, x: np.ndarray, n_clusters: int, starts: int, seed: int, 
 
 def bayescase(x, n_clusters, settings):
     def one(seed):
-        model = BayesianCaseModel(
-            n_clusters, **settings.get("bayescase", {}), feature_types="integer", missing_values=-1, random_state=seed
-        ).fit(x)
+        encoder = {"feature_types": "integer", "missing_values": -1}
+        model = BayesianCaseModel(n_clusters, **settings.get("bayescase", {}), encoder=encoder, random_state=seed).fit(x)
         return Fit(float(model.log_joint_.mean()), model.labels_, model.score)
 
     return one

@@ -46,7 +46,7 @@ def measure(seconds: float = 1.0, n_jobs: int | None = None, sizes=SIZES) -> lis
             return False
 
         settings = {"n_iter": 100_000, "burn_in": 0, "thin": 100, "n_chains": threads, "random_state": 0}
-        model = BayesianCaseModel(S, **settings, n_jobs=threads, callback=watch, feature_types="integer")
+        model = BayesianCaseModel(S, **settings, n_jobs=threads, callback=watch, encoder={"feature_types": "integer"})
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # that it was stopped
             model.fit(cases)

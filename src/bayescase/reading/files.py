@@ -1,4 +1,6 @@
-"""Files → tables: CSV and its kin, JSON lines, ARFF, NPZ, Parquet and Feather; text may be compressed by gzip, bzip2 or xz."""
+"""Files → tables: CSV and its kin, JSON lines, NPZ, Parquet and Feather; text may be compressed by gzip, bzip2 or xz."""
+
+from __future__ import annotations
 
 import bz2
 import csv
@@ -10,17 +12,19 @@ import lzma
 import re
 import sys
 import warnings
-import zipfile
 import zlib
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..storage import HEADER
-from .tables import SparseColumn, Table, check_table, is_missing, listed, read, read_sparse
+from ..errors import Advice, Setting, TableError, TableWarning
+from .arrays import ARROW, NUMPY, ZIP, read_arrow, read_npy, read_npz
+from .tables import SparseColumn, Table, check_table, is_missing, listed
 
-KNOWN = "CSV, TSV, JSON lines, ARFF, NPZ, Parquet or Feather"
+KNOWN = "CSV, TSV, JSON lines, NPZ, Parquet or Feather"
 DELIMITERS = ",\t;|"
 SUSPECTS = ("?", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL", "NONE", ".")  # words that often mean missing
 INTEGER = re.compile(r"[+-]?(?:0|[1-9][0-9]*)")  # 007 is a word: the zeros of a postcode mean something
@@ -29,41 +33,93 @@ NOT_FINITE = {sign + word for sign in ("", "+", "-") for word in ("nan", "inf", 
 
 
 class FileData(NamedTuple):
-    """What a file holds."""
+    """What a file holds.
 
-    table: Table  # `BayesianCaseModel.fit` takes it as it is
-    beside: dict[str, np.ndarray]  # other arrays of an NPZ file with one entry per case
+    Attributes
+    ----------
+    table : Table
+        The cases; `BayesianCaseModel.fit` and `CaseEncoder.fit` take it as it is.
+    beside : dict of str to ndarray
+        Other arrays of an NPZ file with one entry per case, such as labels.
+    """
 
-    def values(self, name: str, what: str = "column") -> list:
-        """The values of a column, None where missing. `what` says who asks for it, if there is none."""
+    table: Table
+    beside: dict[str, np.ndarray]
+
+    def values(self, name: str, asked_by: str = "The caller") -> list[Any]:
+        """The values of a column, None where missing.
+
+        Parameters
+        ----------
+        name : str
+            Name of a column or of an array beside the table.
+        asked_by : str, default="The caller"
+            Who asks for it, for the error if there is none.
+
+        Returns
+        -------
+        list
+        """
+        column: Any
         if name in self.beside and name not in (self.table.names or ()):
             column = self.beside[name]
         else:
-            column = self.table.columns[self.position(name, what)]
+            column = self.table.columns[self.position(name, asked_by)]
         column = column.dense() if isinstance(column, SparseColumn) else column
         values = column.tolist() if isinstance(column, np.ndarray) else column.to_list()
         return [None if is_missing(value) else value for value in values]
 
-    def position(self, name: str, what: str = "column") -> int:
-        """Of a column; ValueError with the likely meant one if there is none."""
+    def case_names(self, name: str, asked_by: str = "The caller") -> list[str]:
+        """The values of a column as names of the cases; "case 3" where one is missing.
+
+        Parameters
+        ----------
+        name : str
+            Name of a column or of an array beside the table.
+        asked_by : str, default="The caller"
+            Who asks for it, for the error if there is none.
+
+        Returns
+        -------
+        list of str
+        """
+        return [f"case {i}" if value is None else str(value) for i, value in enumerate(self.values(name, asked_by))]
+
+    def position(self, name: str, asked_by: str = "The caller") -> int:
+        """The position of a column; a `TableError` that names the likely meant one if there is none.
+
+        Parameters
+        ----------
+        name : str
+            Name of a column.
+        asked_by : str, default="The caller"
+            Who asks for it, for the error if there is none.
+
+        Returns
+        -------
+        int
+        """
         names = [self.table.name(j) for j in range(len(self.table.columns))]
         if name in names:
             return names.index(name)
         near = difflib.get_close_matches(name, [*names[:5000], *self.beside], n=1)
-        meant = (
-            f"did you mean {near[0]!r}?" if near else f"there are {', '.join(map(repr, names[:8]))}{' …' * (len(names) > 8)}."
+        there = f"there are {', '.join(map(repr, names[:8]))}{' …' * (len(names) > 8)}."
+        raise TableError(
+            "{asked_by} names {column!r}, but the data has no such column; {meant}",
+            asked_by=asked_by,
+            column=name,
+            meant=f"did you mean {near[0]!r}?" if near else there,
         )
-        raise ValueError(f"{what} names {name!r}, but the data has no such column; {meant}")
 
 
 def read_file(
-    path: Any,
+    path: str | PathLike[str],
     *,
     delimiter: str | None = None,
     header: bool = True,
-    missing_values: Any = (),
+    missing_values: Sequence[str] = (),
     array: str | None = None,
-    known: Any = (),
+    known: Sequence[str] = (),
 ) -> FileData:
     """Read a table from a file; the kind of file is told from its content.
 
@@ -85,73 +141,93 @@ def read_file(
     Returns
     -------
     FileData
+        The table, and what stands beside it.
+
+    Examples
+    --------
+    >>> from bayescase import BayesianCaseModel
+    >>> from bayescase.reading.files import read_file
+    >>> data = read_file("animals.csv", missing_values=["?"])  # doctest: +SKIP
+    >>> model = BayesianCaseModel(5).fit(data.table)  # doctest: +SKIP
     """
     name = "standard input" if str(path) == "-" else Path(path).name
     content = sys.stdin.buffer.read() if str(path) == "-" else Path(path).read_bytes()
     content = decompress(content, name)
     if not content.strip(b"\xef\xbb\xbf \t\r\n"):
-        raise ValueError(f"{name} is empty.")
-    if array is not None and not content.startswith((b"PK\x03\x04", b"\x93NUMPY")):
-        raise ValueError(f"{name} is no NPZ file, so it has no array {array!r}.")
-    if content.startswith(b"PK\x03\x04"):
-        return read_npz(content, name, array)
-    if content.startswith(b"\x93NUMPY"):
-        return FileData(dense_table(load_array(io.BytesIO(content), name), None, name), {})
-    if content.startswith((b"PAR1", b"ARROW1", b"FEA1")):
+        raise TableError("{file} is empty.", file=name)
+    if array is not None and not content.startswith((ZIP, NUMPY)):
+        raise TableError("{file} is no NPZ file, so it has no array {value!r}.", file=name, parameter="array", value=array)
+    if content.startswith(ZIP):
+        return FileData(*read_npz(content, name, array))
+    if content.startswith(NUMPY):
+        return FileData(read_npy(content, name), {})
+    if content.startswith(ARROW):
         return FileData(read_arrow(content, name), {})
     text = decode(content, name)
     suffixes = Path(name).suffixes
     if ".arff" in map(str.lower, suffixes) or re.match(r"(?:\s*(?:%.*)?\n)*\s*@relation\b", text, re.I):
-        return FileData(read_arff(text, name), {})
+        raise TableError("{file} is an ARFF file, which cannot be read; save it as CSV first.", file=name)
     if {".jsonl", ".json", ".ndjson"} & set(map(str.lower, suffixes)) or text.startswith(('{"', '[{"')):
         return FileData(read_json(text, name, known), {})
     return FileData(read_csv(text, name, delimiter, header, {"", *missing_values}), {})
 
 
-def decompress(content, name):
+def decompress(content: bytes, name: str) -> bytes:
     for magic, how in ((b"\x1f\x8b", gzip.decompress), (b"BZh", bz2.decompress), (b"\xfd7zXZ\x00", lzma.decompress)):
         if content.startswith(magic):
             try:
                 return how(content)
             except (OSError, EOFError, lzma.LZMAError, zlib.error, ValueError) as error:
-                raise ValueError(f"{name} is compressed, but damaged ({error}).") from None
+                raise TableError("{file} is compressed, but damaged ({why}).", file=name, why=error) from None
     return content
 
 
-def decode(content, name):
+def decode(content: bytes, name: str) -> str:
     """UTF-8 if it is that, with or without a byte order mark; else UTF-16 by its mark, else Latin-1 with a warning."""
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         try:
             return content.decode("utf-16")
         except UnicodeDecodeError:
-            raise ValueError(f"{name} begins like UTF-16 text, but is not.") from None
+            raise TableError("{file} begins like UTF-16 text, but is not.", file=name) from None
     if b"\0" in content:
-        raise ValueError(f"{name} is not a table that can be read: it must be {KNOWN}.")
+        raise TableError("{file} is not a table that can be read: it must be {known}.", file=name, known=KNOWN)
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        warnings.warn(f"{name} is not UTF-8 (line {line}); read as Latin-1.", stacklevel=3)
+        warnings.warn(TableWarning("{file} is not UTF-8 (line {line}); read as Latin-1.", file=name, line=line), stacklevel=3)
         return content.decode("latin-1")
 
 
 # --- CSV ----------------------------------------------------------------------------------------------------------------
 
 
-def read_csv(text, name, delimiter, header, missing):
+def read_csv(text: str, name: str, delimiter: str | None, header: bool, missing: set[str]) -> Table:
     guess = guess_delimiter(text)
     rows = records(text, name, delimiter or guess or ",")
     _, first = next(rows)
     if len(first) == 1 and delimiter not in (None, guess) and guess:
-        raise ValueError(f"{name}: its cells are not separated by {delimiter!r}; try {guess!r}.")
+        raise TableError(
+            "{file}: its cells are not separated by {value!r}; try {guess!r}.",
+            file=name,
+            parameter="delimiter",
+            value=delimiter,
+            guess=guess,
+        )
     names, cases = (first if header else None), ([] if header else [first])
     for line, row in rows:
         if len(row) != len(first):
-            what = "header" if header else "first row"
-            raise ValueError(f"{name}, line {line}: {counted(len(row), 'cell')}, but the {what} has {len(first)}.")
+            raise TableError(
+                "{file}, line {line}: {cells}, but the {first} has {width}.",
+                file=name,
+                line=line,
+                cells=counted(len(row), "cell"),
+                first="header" if header else "first row",
+                width=len(first),
+            )
         cases.append(row)
     if not cases:
-        raise ValueError(f"{name} has a header, but no cases.")
+        raise TableError("{file} has a header, but no cases.", file=name)
     columns: list[Any] = list(zip(*cases, strict=True))
     del cases
     if names is not None and not names[-1] and len(names) > 1 and not any(columns[-1]):  # every line ends with a delimiter
@@ -167,15 +243,21 @@ def read_csv(text, name, delimiter, header, missing):
             for word in set(SUSPECTS).intersection(cells) - missing:
                 suspects.setdefault(word, []).append(names[j] if names else f"x{j}")
     for word, where in sorted(suspects.items()):
-        verb = "has" if len(where) == 1 else "have"
         warnings.warn(
-            f"{listed('Column', where, 3)} {verb} the value {word!r}; if it means missing, name it in missing_values.",
+            TableWarning(
+                "{columns} {verb} the value {value!r}.",
+                Advice("if it means missing, say so with {}", Setting("missing_values", word)),
+                columns=listed("Column", where, 3),
+                verb="has" if len(where) == 1 else "have",
+                column=where[0],
+                value=word,
+            ),
             stacklevel=4,
         )
     return check_table(Table(names, columns, len(columns[0])))
 
 
-def records(text, name, delimiter):
+def records(text: str, name: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """(line, cells) of every record that is not blank, cells without the space around them."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True, strict=True)
     line = 1
@@ -186,10 +268,10 @@ def records(text, name, delimiter):
             line = reader.line_num + 1
     except csv.Error as error:
         what = "a quoted cell that begins here does not end" if "end of data" in str(error) or "limit" in str(error) else error
-        raise ValueError(f"{name}, line {line}: {what}.") from None
+        raise TableError("{file}, line {line}: {what}.", file=name, line=line, what=what) from None
 
 
-def guess_delimiter(text, most=50):
+def guess_delimiter(text: str, most: int = 50) -> str | None:
     """The delimiter that cuts the first lines into most equal numbers of cells; None if none cuts the first line."""
     found = []
     for delimiter in DELIMITERS:
@@ -207,28 +289,37 @@ def guess_delimiter(text, most=50):
     return max(found)[2] if found else None
 
 
-def check_header(names, columns, name):
+def check_header(names: Sequence[str], columns: Sequence[Collection[str]], name: str) -> None:
     """Names that most columns have among their values are not names."""
     alike = sum(word in cells for word, cells in zip(names, columns, strict=True) if word)
     if 2 * alike > len(names):
         warnings.warn(
-            f"The first row of {name} looks like a case, not like names; if it is one, say that the file has no header row.",
+            TableWarning(
+                "The first row of {file} looks like a case, not like names.",
+                Advice("if it is one, say so with {}", Setting("header", False)),
+                file=name,
+            ),
             stacklevel=4,
         )
 
 
-def check_names(names, name):
+def check_names(names: Iterable[str], name: str) -> None:
     at: dict[str, int] = {}
     for j, word in enumerate(names):
         if word in at:
-            raise ValueError(
-                f"{name}: columns {at[word] + 1} and {j + 1} are both called {word!r}; rename one, or say that the file has no "
-                "header row."
+            raise TableError(
+                "{file}: columns {first} and {second} are both called {column!r}.",
+                Advice("rename one"),
+                Advice("use {} if the file has no header row", Setting("header", False)),
+                file=name,
+                first=at[word] + 1,
+                second=j + 1,
+                column=word,
             )
         at[word] = j
 
 
-def typed(cells, missing):
+def typed(cells: Sequence[str], missing: set[str]) -> np.ndarray:
     """A column of texts as whole numbers, numbers, booleans or words; what is missing is NaN or None."""
     distinct = set(cells)
     words = distinct - missing
@@ -249,14 +340,14 @@ def typed(cells, missing):
     return np.array([None if cell in missing else cell for cell in cells], dtype=object)
 
 
-def counted(n, noun):
+def counted(n: int, noun: str) -> str:
     return f"{n} {noun}{'s' * (n != 1)}"
 
 
 # --- JSON ---------------------------------------------------------------------------------------------------------------
 
 
-def read_json(text, name, known):
+def read_json(text: str, name: str, known: Iterable[str]) -> Table:
     """One object a line, or one list of objects. A column of lists becomes a column per item: absent or present."""
     if text.lstrip().startswith("["):
         found = [(f"{name}, entry {i + 1}", entry) for i, entry in enumerate(parse_json(text, name))]
@@ -265,13 +356,17 @@ def read_json(text, name, known):
         found = [(where, parse_json(line, where)) for where, line in lines if line.strip()]
     for where, entry in found:
         if not isinstance(entry, dict):
-            raise ValueError(f'{where}: a case must be an object such as {{"colour": "red"}}, not {json.dumps(entry)[:40]}.')
+            raise TableError(
+                '{where}: a case must be an object such as {{"colour": "red"}}, not {value}.',
+                where=where,
+                value=json.dumps(entry)[:40],
+            )
     cases = [entry for _, entry in found]
     names: list[str] = []
     columns: list[Any] = []
     for key in dict.fromkeys(key for case in cases for key in case):
         column = [case.get(key) for case in cases]
-        new = {key: np.fromiter(column, dtype=object, count=len(column))}
+        new: dict[str, Any] = {key: np.fromiter(column, dtype=object, count=len(column))}
         if any(isinstance(value, list) for value in column):
             new = items_of(column, key, name, [word for word in known if word.startswith(f"{key}: ")])
         names += new
@@ -280,217 +375,32 @@ def read_json(text, name, known):
     return check_table(Table(names, columns, len(cases)))
 
 
-def parse_json(text, where):
+def parse_json(text: str, where: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{where}: this is not JSON ({error}).") from None
+        raise TableError("{where}: this is not JSON ({why}).", where=where, why=error) from None
 
 
-def items_of(column, key, name, known):
+def items_of(column: Sequence[Any], key: str, name: str, known: Iterable[str]) -> dict[str, SparseColumn]:
     rows: dict[str, list[int]] = {word: [] for word in known}
     for i, items in enumerate(column):
         if items is not None and not isinstance(items, list):
-            raise ValueError(f"{name}, case {i}: {key!r} is a list in other cases, but {json.dumps(items)[:40]} here.")
+            raise TableError(
+                "{file}, case {row}: {column!r} is a list in other cases, but {value} here.",
+                file=name,
+                row=i,
+                column=key,
+                value=json.dumps(items)[:40],
+            )
         if any(isinstance(item, (list, dict)) for item in items or ()):
-            raise ValueError(f"{name}, case {i}: {key!r} is a list of lists or objects; only words and numbers can be items.")
+            raise TableError(
+                "{file}, case {row}: {column!r} is a list of lists or objects; only words and numbers can be items.",
+                file=name,
+                row=i,
+                column=key,
+            )
         for word in dict.fromkeys(f"{key}: {item}" for item in items or ()):
             rows.setdefault(word, []).append(i)
     at = {word: np.array(found, dtype=np.int64) for word, found in sorted(rows.items())}
     return {word: SparseColumn(found, np.ones(len(found), dtype=np.int8), len(column)) for word, found in at.items()}
-
-
-# --- ARFF ---------------------------------------------------------------------------------------------------------------
-
-WORD = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
-ATTRIBUTE = re.compile(rf"@attribute\s+({WORD}|[^\s{{]+)\s*(.+)", re.I | re.S)
-CELL = re.compile(rf"\s*+({WORD}|(?!['\"])[^,\t]*)\s*(?:[,\t]|$)")
-ENTRY = re.compile(rf"\s*+([0-9]+)\s++({WORD}|(?!['\"])[^,]*)\s*(?:,|$)")
-
-
-def read_arff(text, name):
-    """Nominal and string attributes are words, the others numbers; `?` is missing. Sparse rows are read, too."""
-    names: list[str] = []
-    kinds: list[tuple | None] = []
-    rows, in_data = [], False
-    for n, line in enumerate(text.splitlines(), 1):
-        line, where = line.strip(), f"{name}, line {n}"
-        if not line or line.startswith("%"):
-            continue
-        if in_data:
-            rows.append(sparse_row(line, kinds, where) if line.startswith("{") else dense_row(line, len(names), where))
-        elif line.lower().startswith("@data"):
-            in_data = True
-        elif line.lower().startswith("@attribute"):
-            match = ATTRIBUTE.fullmatch(line)
-            if not match:
-                raise ValueError(f"{where}: an attribute needs a name and a type.")
-            names.append(unquoted(match[1])[0])
-            kinds.append(attribute_kind(match[2].strip(), where))
-        elif not line.lower().startswith("@relation"):
-            raise ValueError(f"{where}: expected @attribute or @data, not {line[:40]!r}.")
-    if not in_data or not rows or not names:
-        raise ValueError(f"{name} has no {'@data' if not in_data else 'cases' if names else '@attribute'}.")
-    check_names(names, name)
-    columns = []
-    for j, kind in enumerate(kinds):
-        cells = [row[j] for row in rows]
-        if kind is None:
-            columns.append(np.array([to_number(cell, names[j], name) for cell in cells]))
-        else:
-            columns.append(np.array(cells, dtype=object))
-    return check_table(Table(names, columns, len(rows)))
-
-
-def attribute_kind(kind, where):
-    """None for numbers, the declared values of a nominal attribute, () for any words."""
-    if kind.startswith("{"):
-        return tuple(dense_row(kind.strip("{} \t"), None, where))
-    word = kind.split()[0].lower()
-    if word not in ("numeric", "real", "integer", "string", "date"):
-        raise ValueError(f"{where}: the type {kind[:40]!r} is not known; use numeric, string, date or {{a, b, …}}.")
-    return () if word in ("string", "date") else None
-
-
-def dense_row(line, width, where):
-    cells, at = [], 0
-    while True:
-        match = CELL.match(line, at)
-        if not match:
-            raise ValueError(f"{where}: cannot read {line[at : at + 40]!r}; is a quote missing?")
-        cells.append(cell_of(match[1]))
-        at = match.end()
-        if at >= len(line) and not match[0].endswith((",", "\t")):
-            break
-    if width is not None and len(cells) != width:
-        raise ValueError(f"{where}: {counted(len(cells), 'cell')}, but there are {counted(width, 'attribute')}.")
-    return cells
-
-
-def sparse_row(line, kinds, where):
-    """{index value, …}: what is not listed is zero, or the first value of a nominal attribute."""
-    row, at, body = ["0" if kind is None else (kind or (None,))[0] for kind in kinds], 0, line.strip("{} \t")
-    while at < len(body):
-        match = ENTRY.match(body, at)
-        if not match or int(match[1]) >= len(kinds):
-            raise ValueError(f"{where}: cannot read {body[at : at + 40]!r} as an attribute's number and its value.")
-        row[int(match[1])], at = cell_of(match[2]), match.end()
-    return row
-
-
-def cell_of(token):
-    word, quoted = unquoted(token.strip())
-    return None if word in ("?", "") and not quoted else word
-
-
-def unquoted(token):
-    if len(token) > 1 and token[0] in "'\"" and token[-1] == token[0]:
-        return re.sub(r"\\(.)", r"\1", token[1:-1]), True
-    return token, False
-
-
-def to_number(cell, column, name):
-    try:
-        return np.nan if cell is None else float(cell)
-    except ValueError:
-        raise ValueError(f"{name}: {column!r} is declared numeric, but has the value {cell!r}.") from None
-
-
-# --- arrays -------------------------------------------------------------------------------------------------------------
-
-
-def read_npz(content, name, array):
-    """A table called X or the only one there is; or the parts of a CSR or CSC matrix. Other arrays go beside it."""
-    try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            entries = archive.namelist()
-    except zipfile.BadZipFile as error:
-        raise ValueError(f"{name} is a damaged archive ({error}).") from None
-    if HEADER in entries:
-        raise ValueError(f"{name} is a bayescase model or checkpoint, not data.")
-    if any(entry.startswith("xl/") for entry in entries):
-        raise ValueError(f"{name} is a spreadsheet; save the sheet as CSV first.")
-    if not any(entry.endswith(".npy") for entry in entries):
-        raise ValueError(f"{name} is an archive without NumPy arrays; it must be {KNOWN}.")
-    arrays = load_array(io.BytesIO(content), name)
-    if array is None and {"indices", "indptr", "shape"} <= arrays.keys():
-        table, used = sparse_table(arrays, name), {"data", "indices", "indptr", "shape", "format"}
-    else:
-        chosen = choose_array(arrays, name, array)
-        table, used = dense_table(arrays[chosen], arrays, name), {chosen}
-    beside = {key: value for key, value in arrays.items() if key not in used and value.shape == (table.n_cases,)}
-    return FileData(table, beside)
-
-
-def load_array(file, name):
-    try:
-        loaded = np.load(file, allow_pickle=False)
-        return loaded if isinstance(loaded, np.ndarray) else {key: loaded[key] for key in loaded.files}
-    except Exception as error:  # a damaged or hostile file can fail in many ways
-        raise ValueError(f"{name} cannot be read as NumPy arrays ({error}).") from None
-
-
-def choose_array(arrays, name, array):
-    tables = [key for key, value in arrays.items() if value.ndim == 2]
-    if array is not None:
-        if array not in tables:
-            raise ValueError(f"{name} has no table {array!r}; there are {', '.join(map(repr, tables)) or 'none'}.")
-        return array
-    if not tables:
-        raise ValueError(f"{name} has no array of two dimensions, and no parts of a sparse matrix (indices, indptr, shape).")
-    if len(tables) > 1 and "X" not in tables:
-        raise ValueError(f"{name} has several tables: {', '.join(map(repr, tables))}; say which array to read.")
-    return "X" if "X" in tables else tables[0]
-
-
-def dense_table(values, arrays, name):
-    if values.ndim != 2 or values.dtype.kind not in "biufUS":
-        raise ValueError(f"{name} holds an array of {values.ndim} dimensions of type {values.dtype}; a table has two, of "
-                         "numbers, booleans or words.")  # fmt: skip
-    columns = [values[:, j] for j in range(values.shape[1])]
-    return check_table(Table(column_names(arrays or {}, values.shape, name), columns, values.shape[0]))
-
-
-def sparse_table(arrays, name):
-    from scipy.sparse import csc_array, csr_array
-
-    layout = str(arrays.get("format", np.array("csr")).astype(str))
-    if layout not in ("csr", "csc"):
-        raise ValueError(f"{name} holds a sparse matrix in the layout {layout!r}; convert it by .tocsr() first.")
-    try:
-        height, width = (int(n) for n in arrays["shape"])
-        values = arrays.get("data", np.ones(len(arrays["indices"]), dtype=np.int8))
-        indices = (
-            arrays["indices"].astype(np.int64, casting="same_kind")
-            if arrays["indices"].dtype.kind == "u"
-            else arrays["indices"]
-        )
-        matrix = (csr_array if layout == "csr" else csc_array)((values, indices, arrays["indptr"]), shape=(height, width))
-        matrix.check_format(full_check=True)
-    except Exception as error:
-        raise ValueError(f"{name}: data, indices, indptr and shape do not make a sparse matrix ({error}).") from None
-    return read_sparse(matrix)._replace(names=column_names(arrays, (height, width), name))
-
-
-def column_names(arrays, shape, name):
-    """The array of words that has one for each column, such as `feature_names` or `vocabulary`, if there is one."""
-    found = [key for key, value in arrays.items() if value.shape == shape[1:] and value.dtype.kind in "US"]
-    if shape[0] == shape[1] or not found:
-        found = [key for key in found if key in ("feature_names", "columns")]
-    if not found:
-        return None
-    names = arrays[found[0]].astype(str).tolist()
-    check_names(names, name)
-    return names
-
-
-def read_arrow(content, name):
-    try:
-        import pyarrow
-        from pyarrow import feather, parquet
-    except ImportError:
-        raise ImportError(f"{name} needs pyarrow: pip install 'bayescase[files]'.") from None
-    try:
-        return read((parquet if content.startswith(b"PAR1") else feather).read_table(io.BytesIO(content)))
-    except (pyarrow.ArrowException, OSError) as error:
-        raise ValueError(f"{name} cannot be read ({error}).") from None

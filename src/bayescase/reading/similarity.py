@@ -3,17 +3,23 @@
 The result is a sparse table over codes, as `state.Data` wants it: K_j(u, ·) is k_idx, k_val at k_ptr[u] : k_ptr[u + 1].
 """
 
-from collections.abc import Mapping
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
 from numbers import Real
+from typing import Any
 
 import numpy as np
 
+from ..errors import Advice, ParameterError, Setting
 from ..state import exact_match
+from .encoding import Encoding
+from .features import Feature, Value
 
 WAYS = "'match', ('within', ε), (a function of two values, ε), or a table with a row and a column per value"
 
 
-def similarity_table(similarity, encoding):
+def similarity_table(similarity: Any, encoding: Encoding) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(k_ptr, k_idx, k_val) for one way for all features, or a mapping from features to ways; the rest match exactly."""
     features = encoding.features
     ways = ways_of(similarity, encoding)
@@ -30,79 +36,102 @@ def similarity_table(similarity, encoding):
     return k_ptr.astype(np.int64), np.concatenate(indices).astype(np.int64), np.concatenate(values)
 
 
-def ways_of(similarity, encoding):
+def ways_of(similarity: Any, encoding: Encoding) -> list[Any]:
     """The way of each feature. ("within", ε) for all leaves out categories without an order: they match."""
     features = encoding.features
     if not isinstance(similarity, Mapping):
-        check_way(similarity, "similarity")
+        check_way(similarity, Setting("similarity"))
         if is_pair(similarity) and isinstance(similarity[0], str):
             return [similarity if feature.ordered else "match" for feature in features]
         return [similarity] * len(features)
-    ways, named = ["match"] * len(features), set()
+    ways: list[Any] = ["match"] * len(features)
+    named: set[int] = set()
     for key, way in similarity.items():
         j = encoding.find(key, "similarity")
         if j in named:
-            raise ValueError(f"similarity has the feature {key!r} twice, by name and by position.")
+            raise ParameterError(
+                "{parameter} has the feature {column!r} twice, by name and by position.", parameter="similarity", column=key
+            )
         named.add(j)
-        check_way(way, f"similarity of {key!r}")
+        check_way(way, Setting("similarity", column=key))
         if is_pair(way) and isinstance(way[0], str) and not features[j].ordered:
-            raise ValueError(
-                f"similarity of {key!r} is ('within', ε), but its values have no order: set "
-                f"feature_types={{{key!r}: 'ordered'}}, or give a table."
+            raise ParameterError(
+                "{parameter} is ('within', ε), but the values of {column!r} have no order.",
+                Advice("say that they have one with {}", Setting("feature_types", "ordered", column=key, of="encoder")),
+                Advice("give a table"),
+                parameter=Setting("similarity", column=key),
+                column=key,
             )
         ways[j] = way
     return ways
 
 
-def is_pair(way):
+def is_pair(way: Any) -> bool:
     return isinstance(way, tuple) and len(way) == 2
 
 
-def is_table(way):
+def is_table(way: Any) -> bool:
     return np.ndim(np.asarray(way, dtype=object)) == 2
 
 
-def check_way(way, what):
+def check_way(way: Any, parameter: Setting) -> None:
     if isinstance(way, str) and way == "match":
         return
     if is_pair(way) and (way[0] == "within" or callable(way[0])):
-        if not isinstance(way[1], Real) or isinstance(way[1], bool) or not way[1] >= 0:
-            raise ValueError(f"{what} has ε = {way[1]!r}; it must be a number of at least 0.")
+        if not isinstance(way[1], Real) or isinstance(way[1], bool) or not float(way[1]) >= 0:
+            raise ParameterError(
+                "{parameter} has ε = {value!r}; it must be a number of at least 0.", parameter=parameter, value=way[1]
+            )
         return
     if isinstance(way, (str, tuple)) or callable(way) or not is_table(way):
-        raise ValueError(f"{what} must be {WAYS}, not {way!r}.")
+        raise ParameterError("{parameter} must be {ways}, not {value!r}.", parameter=parameter, ways=WAYS, value=way)
 
 
-def table_of(way, feature):
+def table_of(way: Any, feature: Feature) -> np.ndarray:
     """K of one feature, (V, V): row u is the prototype's value."""
-    V = len(feature.values)
+    V, parameter = len(feature.values), Setting("similarity", column=feature.name)
     if isinstance(way, str):
         return np.eye(V)
     if is_pair(way):
         loss, epsilon = way
         if isinstance(loss, str):
-            scale = np.array(feature.values, dtype=float) if feature.kind == "integer" else np.arange(V)
-            return (np.abs(scale[:, None] - scale) <= epsilon).astype(float)
+            scale = np.array(feature.values, dtype=float) if feature.type == "integer" else np.arange(V)
+            return np.asarray(np.abs(scale[:, None] - scale) <= epsilon, dtype=float)
         return np.array([[float(loss_of(loss, u, v, feature) <= epsilon) for v in feature.values] for u in feature.values])
     try:
         K = np.asarray(way, dtype=float)
     except (TypeError, ValueError):
-        raise ValueError(f"The similarity table of {feature.name!r} must hold numbers.") from None
+        raise ParameterError("{parameter} must be a table of numbers.", parameter=parameter, column=feature.name) from None
     if K.shape != (V, V):
-        raise ValueError(
-            f"The similarity table of {feature.name!r} has shape {K.shape}, but the feature has {V} values: "
-            f"{', '.join(map(str, feature.values[:10]))}{', …' * (V > 10)}."
+        raise ParameterError(
+            "{parameter} is a table of shape {shape}, but the feature has {n} values: {values}.",
+            parameter=parameter,
+            column=feature.name,
+            shape=K.shape,
+            n=V,
+            values=", ".join(map(str, feature.values[:10])) + ", …" * (V > 10),
         )
     if not ((K >= 0) & (K <= 1)).all():
-        raise ValueError(f"The similarity table of {feature.name!r} must have entries from 0 to 1.")
+        raise ParameterError("{parameter} must be a table with entries from 0 to 1.", parameter=parameter, column=feature.name)
     return K
 
 
-def loss_of(loss, u, v, feature):
+def loss_of(loss: Callable[[Any, Any], Any], u: Value, v: Value, feature: Feature) -> float:
     try:
         value = float(loss(u, v))
     except Exception as error:
-        raise ValueError(f"The loss function failed for the values {u!r} and {v!r} of {feature.name!r}: {error}.") from error
+        raise ParameterError(
+            "The loss function of {parameter} failed for the values {first!r} and {second!r}: {why}.",
+            parameter=Setting("similarity", column=feature.name),
+            first=u,
+            second=v,
+            why=error,
+        ) from error
     if np.isnan(value):
-        raise ValueError(f"The loss function is not a number for the values {u!r} and {v!r} of {feature.name!r}.")
+        raise ParameterError(
+            "The loss function of {parameter} is not a number for the values {first!r} and {second!r}.",
+            parameter=Setting("similarity", column=feature.name),
+            first=u,
+            second=v,
+        )
     return value

@@ -1,60 +1,77 @@
 """Any table → columns of plain NumPy, with the missing cells known."""
 
+from __future__ import annotations
+
 import datetime
+import warnings
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Mapping as MappingABC
 from decimal import Decimal
-from numbers import Number, Real
-from typing import Any, NamedTuple
+from numbers import Integral, Number, Real
+from typing import Any, NamedTuple, TypeAlias
 
 import narwhals.stable.v2 as nw
 import numpy as np
 import scipy.sparse
 
-INFINITE = "Column {!r} contains infinity; only finite numbers and missing cells can be used."
-DATES = (
-    "Column {!r} holds dates or times; turn them into numbers (a year, days since the first) or categories (a weekday) first, "
-    "or leave it out with feature_types."
-)
+from ..errors import Advice, Setting, TableError, TableTypeError
+
+INFINITE = "Column {column!r} contains infinity; only finite numbers and missing cells can be used."
 TIMES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
 NESTED = (dict, list, tuple, set, frozenset, np.ndarray)
+EXACT = 2**53  # up to here floats tell whole numbers apart
+INT64 = 2**63
+
+Marker: TypeAlias = str | int | float  # a word or a number that means missing
+AnyColumn: TypeAlias = "np.ndarray | nw.Series[Any] | SparseColumn"
 
 
 class Table(NamedTuple):
     """Columns of any kind, side by side."""
 
     names: list[str] | None
-    columns: list[Any]  # narwhals series, NumPy arrays, or SparseColumns
+    columns: list[AnyColumn]
     n_cases: int
 
-    def name(self, j):
+    def name(self, j: int) -> str:
         return self.names[j] if self.names else f"x{j}"
 
-    def select(self, wanted, what):
-        """The columns that a Wanted asks for: by name if both sides have names, else by position."""
+    def select(self, wanted: Wanted, what: str) -> Table:
+        """The columns that are features: by name if both sides have names, else by position. `what` is what the table is."""
         if not (self.names and wanted.named):
             if len(self.columns) != wanted.width:
-                raise ValueError(f"{what} has {len(self.columns)} features, but the data has {wanted.width}.")
-            return self._replace(names=wanted.names, columns=[self.columns[j] for j in wanted.positions])
+                raise TableError("{what} has {n} features, but the data has {width}.", what=what, n=len(self.columns),
+                                 width=wanted.width)  # fmt: skip
+            return Table(wanted.names, [self.columns[j] for j in wanted.positions], self.n_cases)
         at = {name: j for j, name in enumerate(self.names)}
         lost = [name for name in wanted.names if name not in at]
         if lost:
-            raise ValueError(f"{what} has no {listed('column', lost)}.")
-        return self._replace(names=wanted.names, columns=[self.columns[at[name]] for name in wanted.names])
+            raise TableError("{what} has no {columns}.", what=what, columns=listed("column", lost), column=lost[0])
+        return Table(wanted.names, [self.columns[at[name]] for name in wanted.names], self.n_cases)
 
-    def take(self, rows):
+    def take(self, rows: Sequence[int] | np.ndarray) -> Table:
         """Some of the cases, in the order of `rows`."""
         columns = [column.take(rows) if isinstance(column, SparseColumn) else column[rows] for column in self.columns]
         return self._replace(columns=columns, n_cases=len(rows))
 
 
 class Wanted(NamedTuple):
-    """The columns of the fit that are features, as later tables must bring them."""
+    """The columns of the fit, as later tables must bring them, and which of them are features."""
 
-    named: bool
-    names: list[str]
-    positions: list[int]  # of the features among the columns of the fit
-    width: int  # number of columns at the fit
+    columns: list[str] | None  # names of all columns, None if the table had none
+    width: int  # how many columns there are
+    positions: list[int]  # of the features among them
+
+    @property
+    def named(self) -> bool:
+        """Are columns found by name?"""
+        return self.columns is not None
+
+    @property
+    def names(self) -> list[str]:
+        """Of the features; x0, x1, … if the table had no names."""
+        return [f"x{j}" if self.columns is None else self.columns[j] for j in self.positions]
 
 
 class SparseColumn(NamedTuple):
@@ -64,12 +81,12 @@ class SparseColumn(NamedTuple):
     values: np.ndarray  # nonzero
     n_cases: int
 
-    def dense(self):
+    def dense(self) -> np.ndarray:
         column = np.zeros(self.n_cases, dtype=self.values.dtype)
         column[self.rows] = self.values
         return column
 
-    def take(self, rows):
+    def take(self, rows: Sequence[int] | np.ndarray) -> SparseColumn:
         column = self.dense()[rows]
         stored = np.flatnonzero(column)
         return SparseColumn(stored, column[stored], len(rows))
@@ -80,56 +97,74 @@ class Column(NamedTuple):
 
     values: np.ndarray
     missing: np.ndarray
-    categories: tuple | None = None  # known beforehand, in order
+    categories: tuple[Any, ...] | None = None  # known beforehand, in order
     ordered: bool = False  # does that order mean anything?
 
     @property
-    def numeric(self):
+    def numeric(self) -> bool:
         return self.values.dtype.kind in "iuf"
+
+    @property
+    def observed(self) -> np.ndarray:
+        """The cells that are not missing."""
+        observed: np.ndarray = self.values[~self.missing]
+        return observed
 
 
 # --- reading -----------------------------------------------------------------------------------------------------------
 
 
-def read(X):
+def read(X: Any) -> Table:
     """A Table from a data frame (pandas, polars, pyarrow, …), a mapping of columns, an array, or a sparse matrix."""
     if isinstance(X, Table):
         return X
     if scipy.sparse.issparse(X):
         return read_sparse(X)
-    if isinstance(X, Mapping):
+    if isinstance(X, MappingABC):
         columns = [one_column(column, name) for name, column in X.items()]
         lengths = {len(column) for column in columns}
         if len(lengths) > 1:
-            raise ValueError(f"The columns have different lengths: {sorted(lengths)}.")
+            raise TableError("The columns have different lengths: {lengths}.", lengths=sorted(lengths))
         return check_table(Table([str(name) for name in X], columns, lengths.pop() if lengths else 0))
-    check_unique(list(getattr(X, "column_names", getattr(X, "columns", ()))) if hasattr(X, "__dataframe__") else [])
+    check_unique(getattr(X, "column_names", getattr(X, "columns", ())) if hasattr(X, "__dataframe__") else ())
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         columns = [frame.get_column(name) for name in frame.columns]
         return check_table(Table(names_of(frame.columns), columns, len(frame)))
     if hasattr(X, "collect"):
-        raise TypeError(f"X is a {type(X).__name__}, a table not yet computed: collect() it first.")
+        raise TableTypeError("X is a {kind}, a table not yet computed: collect() it first.", kind=type(X).__name__)
     from sklearn.utils.validation import check_array
 
     X = check_array(as_array(X), dtype=None, ensure_all_finite=False)
     return Table(None, [X[:, j] for j in range(X.shape[1])], X.shape[0])
 
 
-def names_of(labels):
+def names_of(labels: Sequence[Any]) -> list[str] | None:
     """Labels that are words name the columns; numbers and tuples, pandas' stand-ins for names, do not."""
     words = [isinstance(label, str) for label in labels]
     if any(words) and not all(words):
-        raise TypeError("Feature names are only supported if all column names are strings: use X.columns.astype(str).")
+        raise TableTypeError(
+            "Feature names are only supported if all column names are strings: use X.columns.astype(str)."
+        )  # scikit-learn's own first words
     return list(labels) if all(words) else None
 
 
-def read_sparse(X):
+def index_names(X: Any) -> list[str] | None:
+    """Names of the cases from the index of a data frame: that of pandas, if it is made of words; else None."""
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    index = nw.maybe_get_index(frame) if isinstance(frame, nw.DataFrame) else None
+    if index is None:
+        return None
+    labels = index.tolist()
+    return labels if labels and all(isinstance(label, str) for label in labels) else None
+
+
+def read_sparse(X: Any) -> Table:
     """The columns of a sparse matrix, in as much memory as its nonzero cells take."""
     if X.ndim != 2:
-        raise ValueError(f"Expected a 2D sparse array, got one of {X.ndim} dimensions.")
+        raise TableError("Expected a 2D sparse array, got one of {n} dimensions.", n=X.ndim)
     if X.dtype.kind not in "biuf":
-        raise ValueError(f"Complex data not supported: the sparse matrix holds {X.dtype}.")
+        raise TableError("Complex data not supported: the sparse matrix holds {dtype}.", dtype=X.dtype)
     matrix = X.tocsc()
     if not matrix.has_canonical_format or not matrix.data.all():
         matrix = matrix.copy() if matrix is X or np.shares_memory(matrix.data, X.data) else matrix
@@ -138,56 +173,78 @@ def read_sparse(X):
     finite = np.isfinite(matrix.data)
     if not finite.all():
         j = int(np.searchsorted(matrix.indptr, np.argmin(finite), side="right")) - 1
-        raise ValueError(
-            f"Column 'x{j}' of the sparse matrix contains NaN or infinity; a sparse matrix has no missing cells, what is not "
-            "stored is absent."
+        raise TableError(
+            "Column {column!r} of the sparse matrix contains NaN or infinity; a sparse matrix has no missing cells, what is "
+            "not stored is absent.",
+            column=f"x{j}",
         )
     parts = [slice(a, b) for a, b in zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True)]
-    columns = [SparseColumn(matrix.indices[part], matrix.data[part], X.shape[0]) for part in parts]
+    columns: list[AnyColumn] = [SparseColumn(matrix.indices[part], matrix.data[part], X.shape[0]) for part in parts]
     return check_table(Table(None, columns, X.shape[0]))
 
 
-def one_column(column, name):
+def one_column(column: Any, name: Any) -> AnyColumn:
     """A column of a mapping: a data frame's series, an array or a list."""
     series = nw.from_native(column, series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
         return series
-    column = as_array(column)
-    if column.ndim != 1:
-        raise ValueError(f"Column {str(name)!r} must be a list of values, not {column.ndim}-dimensional.")
-    return column
+    array: np.ndarray = as_array(column)
+    if array.ndim != 1:
+        raise TableError("Column {column!r} must be a list of values, not {n}-dimensional.", column=str(name), n=array.ndim)
+    return array
 
 
-def as_array(values):
+def as_array(values: Any) -> Any:
     """Lists and masked arrays as NumPy would not have them: words beside numbers and NaN stay apart, masked is missing."""
     if isinstance(values, np.ma.MaskedArray):
-        return np.where(np.ma.getmaskarray(values), None, values.data.astype(object))
+        objects = values.data.astype(object)
+        objects[np.ma.getmaskarray(values)] = None
+        return objects
     if hasattr(values, "shape"):
         return values
     try:
         array = np.asarray(values)
     except ValueError:  # NumPy speaks of inhomogeneous shapes
-        raise ValueError("The rows have different lengths; give every case a value or None for every feature.") from None
+        raise TableError("The rows have different lengths; give every case a value or None for every feature.") from None
     return np.array(values, dtype=object) if isinstance(values, (list, tuple)) and array.dtype.kind in "US" else array
 
 
-def check_table(table):
+def check_table(table: Table) -> Table:
     if not table.n_cases or not table.columns:
-        raise ValueError(f"The table is empty: {table.n_cases} cases, {len(table.columns)} features.")
-    check_unique(table.names or [])
+        raise TableError(
+            "The table is empty: {cases} cases, {features} features.", cases=table.n_cases, features=len(table.columns)
+        )
+    check_unique(table.names or ())
     return table
 
 
-def check_unique(names):
+def check_unique(names: Iterable[Hashable]) -> None:
     twice = [name for name, times in Counter(names).items() if times > 1]
     if twice:
-        raise ValueError(f"Column {twice[0]!r} is there more than once; a table needs unique column names.")
+        raise TableError("Column {column!r} is there more than once; a table needs unique column names.", column=twice[0])
+
+
+def check_columns(table: Table, wanted: Wanted, estimator: str) -> None:
+    """As scikit-learn does: names on one side only are a warning, another number of columns without names is an error."""
+    if wanted.named and table.names:
+        return  # matched by name
+    if len(table.columns) != wanted.width:
+        raise TableError(
+            "X has {n} features, but {estimator} is expecting {width} features as input.",
+            n=len(table.columns),
+            estimator=estimator,
+            width=wanted.width,
+        )
+    if wanted.named:
+        warnings.warn(f"X does not have valid feature names, but {estimator} was fitted with feature names", stacklevel=4)
+    elif table.names:
+        warnings.warn(f"X has feature names, but {estimator} was fitted without feature names", stacklevel=4)
 
 
 # --- one column ---------------------------------------------------------------------------------------------------------
 
 
-def plain(column, name, markers=()):
+def plain(column: AnyColumn, name: str, markers: Sequence[Marker] = ()) -> Column:
     """A Column from a NumPy array, a narwhals series or a SparseColumn; cells that equal a marker are missing."""
     if isinstance(column, nw.Series):
         return plain_series(column, name, markers)
@@ -197,13 +254,13 @@ def plain(column, name, markers=()):
         missing = np.isnan(column) if column.dtype.kind == "f" else np.zeros(len(column), dtype=bool)
         return Column(column, missing | np.isin(column, [marker for marker in markers if not isinstance(marker, str)]))
     if column.dtype.kind in "mM":
-        raise ValueError(DATES.format(name))
+        raise dates(name)
     if column.dtype.kind == "c":
-        raise ValueError(f"Complex data not supported: column {name!r}.")
+        raise TableError("Complex data not supported: column {column!r}.", column=name)
     return plain_objects(column.astype(object), name, markers)
 
 
-def plain_series(column, name, markers):
+def plain_series(column: nw.Series[Any], name: str, markers: Sequence[Marker]) -> Column:
     dtype, missing = column.dtype, column.is_null().to_numpy()
     if dtype in (nw.Categorical, nw.Enum):
         marked = {str(marker) for marker in markers}
@@ -215,20 +272,20 @@ def plain_series(column, name, markers):
         ordered = dtype == nw.Enum or getattr(getattr(column.to_native(), "type", None), "ordered", False)
         return Column(words, missing, tuple(word for word in categories if word not in marked), bool(ordered))
     if dtype.is_temporal():
-        raise ValueError(DATES.format(name))
+        raise dates(name)
     if dtype.is_integer() or dtype.is_float():
         numbers = plain((column.fill_null(0) if missing.any() else column).to_numpy(), name, markers)
         return Column(numbers.values, numbers.missing | missing)
     objects = np.fromiter(column.to_list(), dtype=object, count=len(column))
     if dtype == nw.String:
-        words = {marker for marker in markers if isinstance(marker, str)}
-        if words:
-            missing = missing | np.fromiter((value in words for value in objects), dtype=bool, count=len(objects))
+        marks = {marker for marker in markers if isinstance(marker, str)}
+        if marks:
+            missing = missing | np.fromiter((value in marks for value in objects), dtype=bool, count=len(objects))
         return Column(objects, missing)
     return plain_objects(objects, name, markers)
 
 
-def plain_objects(objects, name, markers):
+def plain_objects(objects: np.ndarray, name: str, markers: Sequence[Marker]) -> Column:
     """Objects are booleans, or numbers, or else words: a column that mixes them is words."""
     missing = np.fromiter((is_missing(value) or is_marked(value, markers) for value in objects), bool, count=len(objects))
     observed = objects[~missing]
@@ -236,43 +293,72 @@ def plain_objects(objects, name, markers):
     if seen and all(issubclass(kind, (bool, np.bool_)) for kind in seen):
         return Column(objects, missing, (False, True))
     if seen and all(issubclass(kind, (Real, Decimal)) for kind in seen):
-        try:
-            return Column(np.where(missing, np.nan, objects).astype(float), missing)
-        except OverflowError:
-            raise ValueError(f"Column {name!r} has whole numbers that are too large to compute with.") from None
+        return plain_numbers(objects, missing, name)
     for value in observed:
         if isinstance(value, NESTED):
-            raise TypeError(f"Column {name!r}: argument must be a string or a number, got {type(value).__name__}.")
+            raise TableTypeError(
+                "Column {column!r}: argument must be a string or a number, got {kind}.", column=name, kind=type(value).__name__
+            )
         if isinstance(value, TIMES):
-            raise ValueError(DATES.format(name))
+            raise dates(name)
         if isinstance(value, Real) and abs(value) == np.inf:
-            raise ValueError(INFINITE.format(name))
+            raise TableError(INFINITE, column=name)
     words = np.full(len(objects), None, dtype=object)
     words[~missing] = [word(value) for value in observed]
     return Column(words, missing)
 
 
-def is_missing(value):
+def plain_numbers(objects: np.ndarray, missing: np.ndarray, name: str) -> Column:
+    """Numbers as floats. Whole numbers that floats cannot tell apart stay exact: in 64 bits, or else as words."""
+    try:
+        floats = np.where(missing, np.nan, objects).astype(float)
+    except OverflowError:
+        raise TableError("Column {column!r} has whole numbers that are too large to compute with.", column=name) from None
+    observed = objects[~missing]
+    if np.nanmax(np.abs(floats), initial=0) < EXACT or not all(is_integral(value) for value in observed):
+        return Column(floats, missing)
+    whole = [int(value) for value in observed]
+    fits = all(-INT64 <= value < INT64 for value in whole)
+    values = np.zeros(len(objects), dtype=np.int64) if fits else np.full(len(objects), None, dtype=object)
+    values[~missing] = whole if fits else [str(value) for value in whole]
+    return Column(values, missing)
+
+
+def is_integral(value: Any) -> bool:
+    """Written as a whole number: 3 or Decimal(3), but not 3.0."""
+    return isinstance(value, Integral) or (isinstance(value, Decimal) and value.is_finite() and value == value.to_integral())
+
+
+def dates(name: str) -> TableError:
+    return TableError(
+        "Column {column!r} holds dates or times; turn them into numbers (a year, days since the first) or categories (a "
+        "weekday) first.",
+        Advice("leave it out with {}", Setting("feature_types", "drop", column=name)),
+        column=name,
+    )
+
+
+def is_missing(value: Any) -> bool:
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, (Number, np.datetime64, np.timedelta64)) and bool(value != value)
 
 
-def is_marked(value, markers):
+def is_marked(value: Any, markers: Sequence[Marker]) -> bool:
     """Words match words, numbers match numbers; True is not 1 here."""
     if not markers or isinstance(value, (bool, np.bool_)) or not isinstance(value, (str, Number)):
         return False
     return any(isinstance(marker, str) == isinstance(value, str) and marker == value for marker in markers)
 
 
-def word(value):
+def word(value: Any) -> str:
     """A value as a word, the same for 1 and 1.0: a column of integers with a gap comes back as floats."""
     if isinstance(value, (float, np.floating)) and value == np.floor(value):
         return str(int(value))
     return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
 
 
-def listed(noun, names, most=5):
+def listed(noun: str, names: Sequence[Any], most: int = 5) -> str:
     """A noun and its names in a sentence."""
     shown = ", ".join(repr(name) for name in names[:most])
     return f"{noun}{'s' * (len(names) > 1)} {shown}" + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -174,7 +174,8 @@ def check_wishes(
 
 
 def about(model) -> str:
-    return f"{counted(len(model.labels_))}, {counted(model.n_features_in_, 'feature')}, {counted(model.n_clusters_, 'cluster')}"
+    features, clusters = counted(len(model.feature_types_), "feature"), counted(model.n_clusters_, "cluster")
+    return f"{counted(len(model.labels_))}, {features}, {clusters}"
 
 
 def traced(design: Design, files: dict[str, Any]) -> Design:

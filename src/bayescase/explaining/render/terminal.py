@@ -12,7 +12,7 @@ MOST_ROWS = 30
 
 def clusters_table(title, model, names=None):
     """One row per cluster, with its prototype and its subspace."""
-    table = titled(f"{title}: {len(model.labels_)} cases, {model.n_features_in_} features, {model.n_clusters_} clusters")
+    table = titled(f"{title}: {len(model.labels_)} cases, {len(model.feature_types_)} features, {model.n_clusters_} clusters")
     table.add_column("Cases", justify="right")
     table.add_column("Prototype")
     table.add_column("What matters, and how surely")

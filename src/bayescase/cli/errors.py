@@ -1,0 +1,64 @@
+"""What went wrong, in the words of the command line: settings are options."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+from ..errors import UNSET, Message, Setting
+
+# The parameters that have an option. The rest cannot be set from the command line.
+OPTIONS = {
+    "alpha": "--alpha",
+    "array": "--array",
+    "bins": "--bins",
+    "burn_in": "--burn-in",
+    "c": "--c",
+    "case_names": "--id",
+    "checkpoint": "--checkpoint",
+    "cv": "--folds",
+    "delimiter": "--delimiter",
+    "feature_types": "--type",
+    "header": "--no-header",
+    "image_shape": "--image",
+    "keep_draws": "--keep-draws",
+    "lam": "--lam",
+    "max_count": "--max-count",
+    "max_iter": "--max-iterations",
+    "missing_values": "--missing",
+    "n_chains": "--chains",
+    "n_clusters": "-k",
+    "n_iter": "--iterations",
+    "n_jobs": "--jobs",
+    "q": "--q",
+    "random_state": "--seed",
+    "sampler": "--sampler",
+    "top_values": "--top",
+}
+FLAGS = ("header", "keep_draws")  # options without a value
+
+
+def as_option(setting: Setting) -> str | None:
+    """A setting as it is typed, `--type 'a b=category'`; None if the command line does not have it."""
+    option, column, value = OPTIONS.get(setting.parameter), setting.column, setting.value
+    if option is None:
+        return None
+    if value is UNSET or setting.parameter in FLAGS:
+        return option if column is None else f"{option} of {column!r}"
+    if setting.parameter == "feature_types" and value == "drop":
+        return "--drop" if column is None else f"--drop {shlex.quote(str(column))}"
+    text = as_text(value)
+    return f"{option} {shlex.quote(text if column is None else f'{column}={text}')}"
+
+
+def as_text(value: Any) -> str:
+    """A value as an option takes it: 5, uniform:5, or 18,65."""
+    if isinstance(value, (list, tuple)):
+        return (":" if value and isinstance(value[0], str) else ",").join(map(str, value))
+    return str(value)
+
+
+def in_options(problem: object) -> str:
+    """An error, a warning or a message in one line, with options in place of parameters."""
+    text = problem.render(as_option) if isinstance(problem, Message) else str(problem)
+    return " ".join(text.split())

@@ -1,0 +1,307 @@
+"""CaseEncoder: the public transformer from any table to integer codes, and back."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.utils.validation import check_is_fitted
+
+from ..errors import BayescaseError, ParameterError, ParameterTypeError, Setting, TableWarning
+from .encoding import Encoding, FeatureTable, describe
+from .features import Feature
+from .tables import Marker, Table, check_columns, read
+
+ColumnKey: TypeAlias = str | int  # name or position
+OneBins: TypeAlias = int | tuple[str, int] | Sequence[float]
+
+
+class CaseEncoder(TransformerMixin, BaseEstimator):
+    """Read any table as features with a few values each, and give each value an integer code.
+
+    `BayesianCaseModel` reads its data with one; by itself it prepares mixed tables for any method that takes integers. Numbers
+    are cut into intervals, a few whole numbers and all words are values as they are, and missing cells stay missing.
+
+    Parameters
+    ----------
+    bins : int, tuple, list or mapping, default=5
+        How numbers other than a few integers are cut into intervals: into n at quantiles (n or ("quantile", n)), into n of
+        equal width (("uniform", n)), or at given edges ([18, 65]: below 18, 18 to 65, 65 or more); or a mapping from columns
+        (name or position) to any of these, with 5 quantile bins for the columns that are not in it. A column named here is
+        read as numbers, even if it holds few integers or words like "3.5".
+    feature_types : str or mapping, default=None
+        How columns (name or position) are read, where the guess shown by `feature_types_` is wrong: "category", "ordered"
+        (categories on a scale), "integer" (each one a value), "number" (binned), "count" (see `max_count`), or "drop", which
+        leaves the column out. One word is for all columns.
+    missing_values : str, number or list of these, default=None
+        Values such as "?" or -1 that mean missing, beside NaN, None, NA and null.
+    top_values : int or mapping, default=None
+        Keep this many of the most frequent values of a category and call the rest "other", also values first seen in new
+        cases; for all categories, or a mapping from columns (name or position) to numbers. A column named here is read as
+        categories.
+    max_count : int, default=1
+        Sparse matrices become absent (zero) and present (anything else), at the default 1; with a larger number they must
+        hold counts, and the values are 0, 1, …, with the last one for this many or more.
+
+    Attributes
+    ----------
+    features_ : tuple of Feature
+        The features, in order: name, type, values, and the edges of intervals.
+    feature_values_ : list of tuples
+        The values of each feature, in the order of their codes; intervals for binned numbers.
+    feature_types_ : dict
+        How each feature was read, by name ("x0", "x1", … if X has no names).
+    encoding_ : Encoding
+        The same features as the samplers use them, with codes that are unique over all features.
+    n_features_in_ : int
+        Number of columns of X, those that are left out included.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns of X, if it has names.
+
+    See Also
+    --------
+    BayesianCaseModel : Takes one as its parameter `encoder`.
+
+    Examples
+    --------
+    >>> from bayescase import CaseEncoder
+    >>> cases = {"colour": ["red", "blue", "?", "red"], "age": [3, 40, 70, 20]}
+    >>> encoder = CaseEncoder(bins={"age": [18, 65]}, missing_values="?").fit(cases)
+    >>> encoder.transform(cases)
+    array([[ 1,  0],
+           [ 0,  1],
+           [-1,  2],
+           [ 1,  1]])
+    >>> encoder.feature_values_
+    [('blue', 'red'), ('below 18', '18 to 64', '65 or more')]
+    >>> encoder.inverse_transform([[1, 2]])
+    array([['red', '65 or more']], dtype=object)
+    """
+
+    features_: tuple[Feature, ...]
+    feature_values_: list[tuple[Any, ...]]
+    feature_types_: dict[str, str]
+    encoding_: Encoding
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+
+    def __init__(
+        self,
+        bins: OneBins | Mapping[ColumnKey, OneBins] = 5,
+        *,
+        feature_types: str | Mapping[ColumnKey, str] | None = None,
+        missing_values: Marker | Sequence[Marker] | None = None,
+        top_values: int | Mapping[ColumnKey, int] | None = None,
+        max_count: int = 1,
+    ):
+        self.bins = bins
+        self.feature_types = feature_types
+        self.missing_values = missing_values
+        self.top_values = top_values
+        self.max_count = max_count
+
+    def fit(self, X: Any, y: Any = None) -> CaseEncoder:
+        """Learn what the features of a table are.
+
+        Parameters
+        ----------
+        X : array or table of shape (n_samples, n_features)
+            A NumPy array, a data frame (pandas, polars, pyarrow), a mapping of columns, or a SciPy sparse matrix.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        for note in self._learn(read(X)).notes:
+            warnings.warn(note, stacklevel=2)
+        return self
+
+    def _learn(self, table: Table, catalogue: Table | None = None) -> Encoding:
+        """`fit` for a table already read, and a catalogue whose values count too; warns of nothing."""
+        params = {name: value for name, value in self.get_params(deep=False).items() if name != "bins"}
+        return self._take(Encoding.learn(table, self.bins, catalogue, **params))
+
+    def _take(self, encoding: Encoding) -> Encoding:
+        """Become the fitted encoder of these features."""
+        self.encoding_, self.features_ = encoding, encoding.features
+        self.feature_values_ = [feature.values for feature in encoding.features]
+        self.feature_types_ = {feature.name: feature.type for feature in encoding.features}
+        self.n_features_in_ = encoding.wanted.width
+        if encoding.wanted.columns is not None:
+            self.feature_names_in_ = np.array(encoding.wanted.columns, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        return encoding
+
+    def transform(self, X: Any) -> np.ndarray:
+        """The codes of the cells.
+
+        Parameters
+        ----------
+        X : array or table of shape (n_samples, n_features)
+            If the encoder was fitted to named columns, those of a table are found by name, in any order and among others; the
+            columns of an array count by position.
+
+        Returns
+        -------
+        ndarray of int, shape (n_samples, n_features_out)
+            0, 1, … in the order of `feature_values_`; -1 where a cell is missing or has a value never seen in `fit`.
+        """
+        check_is_fitted(self)
+        x = new_codes(self.encoding_, X, type(self).__name__)
+        return np.where(x < 0, -1, x - self.encoding_.offset[:-1])
+
+    def inverse_transform(self, X: Any) -> np.ndarray:
+        """The values of codes.
+
+        Parameters
+        ----------
+        X : array of int, shape (n_samples, n_features_out)
+            Codes as `transform` gives them.
+
+        Returns
+        -------
+        ndarray of object, shape (n_samples, n_features_out)
+            Values as in `feature_values_`; None where the code is -1.
+        """
+        check_is_fitted(self)
+        codes, sizes = np.asarray(X), np.diff(self.encoding_.offset)
+        if codes.ndim != 2 or codes.shape[1] != len(sizes) or codes.dtype.kind not in "iu":
+            raise ParameterError(
+                "{parameter} must be whole numbers with a column for each of the {n} features, not {dtype} of shape {shape}.",
+                parameter="X",
+                n=len(sizes),
+                dtype=codes.dtype,
+                shape=codes.shape,
+            )
+        wrong = (codes < -1) | (codes >= sizes)
+        if wrong.any():
+            row, j = (int(at[0]) for at in np.nonzero(wrong))
+            raise ParameterError(
+                "{parameter} has the code {value} for {column!r} in row {row}; its codes go from -1 to {last}.",
+                parameter="X",
+                value=codes[row, j],
+                column=self.features_[j].name,
+                row=row,
+                last=sizes[j] - 1,
+            )
+        return self.encoding_.decode(np.where(codes < 0, -1, codes + self.encoding_.offset[:-1]))
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names of the columns that `transform` gives: those of X that are not left out.
+
+        Parameters
+        ----------
+        input_features : sequence of str, default=None
+            Names of the columns of X, for a fit to a table without names.
+
+        Returns
+        -------
+        ndarray of str
+        """
+        check_is_fitted(self)
+        wanted = self.encoding_.wanted
+        if input_features is None:
+            return np.array(wanted.names, dtype=object)
+        given = np.asarray(input_features, dtype=object)
+        if len(given) != wanted.width:
+            raise ParameterError(
+                "{parameter} should have length equal to number of features ({n}), got {value}.",
+                parameter="input_features",
+                n=wanted.width,
+                value=len(given),
+            )
+        if wanted.columns is not None and given.tolist() != wanted.columns:
+            raise ParameterError("{parameter} is not equal to feature_names_in_.", parameter="input_features")
+        return np.asarray(given[wanted.positions])
+
+    def describe_features(self, X: Any) -> FeatureTable:
+        """How the columns of a table are read: name, type, number of values, share of missing cells and first values of each.
+
+        Parameters
+        ----------
+        X : array or table of shape (n_samples, n_features)
+
+        Returns
+        -------
+        FeatureTable
+            A tuple with a `FeatureSummary` per feature, which prints as a table.
+        """
+        check_is_fitted(self)
+        return describe(self.encoding_, new_codes(self.encoding_, X, type(self).__name__))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+
+# --- for estimators that read their data with an encoder -----------------------------------------------------------------
+
+
+def fit_encoder(encoder: Any, table: Table, catalogue: Table | None = None) -> CaseEncoder:
+    """A fitted CaseEncoder from an estimator's parameter `encoder`; errors and warnings speak of that parameter."""
+    fitted = new_encoder(encoder)
+    try:
+        notes = fitted._learn(table, catalogue).notes
+    except BayescaseError as error:
+        raise error.within("encoder") from None
+    for note in notes:
+        warnings.warn(note.within("encoder"), stacklevel=3)
+    return fitted
+
+
+def new_encoder(encoder: Any) -> CaseEncoder:
+    """An encoder to fit: a clone of the one given, or one with the parameters in a mapping."""
+    if isinstance(encoder, CaseEncoder):
+        copy: CaseEncoder = clone(encoder)
+        return copy
+    if encoder is not None and not isinstance(encoder, Mapping):
+        raise ParameterTypeError(
+            "{parameter} must be a CaseEncoder or a mapping of its parameters, not {value!r}.",
+            parameter="encoder",
+            value=encoder,
+        )
+    params = {} if encoder is None else dict(encoder)
+    known = CaseEncoder().get_params()
+    for name in params:
+        if name not in known:
+            raise ParameterError(
+                "{parameter} has no parameter {value!r}; there are {known}.",
+                parameter=Setting("encoder"),
+                value=name,
+                known=", ".join(known),
+            )
+    return CaseEncoder(**params)
+
+
+def known_encoder(encoder: Any, encoding: Encoding) -> CaseEncoder:
+    """The encoder of features that are known already, from a file."""
+    fitted = new_encoder(encoder)
+    fitted._take(encoding)
+    return fitted
+
+
+def new_codes(encoding: Encoding, X: Any, estimator: str) -> np.ndarray:
+    """Global codes of new cases; warns of values never seen. `estimator` is the name of the class that was fitted."""
+    table = read(X)
+    check_columns(table, encoding.wanted, estimator)
+    x, unseen = encoding.encode(table)
+    if unseen:
+        warnings.warn(
+            TableWarning(
+                "{n} {cells} never seen in fit; counted as missing.",
+                n=unseen,
+                cells="cells have values" if unseen > 1 else "cell has a value",
+            ),
+            stacklevel=4,
+        )
+    return x
