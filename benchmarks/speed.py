@@ -77,10 +77,10 @@ class Tomotopy:
     """tomotopy's LDA over the same cells."""
 
     def __init__(self, values, S, threads):
-        import tomotopy
+        from bayescase.lda import new_lda
 
         self.threads = threads
-        self.model = tomotopy.LDAModel(k=S, alpha=0.01 / S, eta=1.0, seed=1)
+        self.model = new_lda(S, alpha=0.01 / S, eta=1.0, seed=1)
         for row in values:
             self.model.add_doc([f"{j}_{v}" for j, v in enumerate(row)])
 

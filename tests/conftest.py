@@ -103,7 +103,7 @@ def postgres():
 @pytest.fixture
 def frozen():
     """frozen(design) → a folder with it, in memory where that is possible: most tests write far more than they compute."""
-    from bayescase.study.design import freeze, write_design
+    from bayescase.study.design.design_file import freeze, write_design
 
     from .study.databases import MEMORY
 

@@ -6,6 +6,7 @@ Reading order: rooms, each using only those before it (docs/architecture.md has 
     model        the paper, one equation per function; the joint probability; the simulator
     state        the arrays of a run
     storage      one file format for models and checkpoints
+    lda          latent Dirichlet allocation, to compare with
     reading      any table or file → integer codes, and back
     kernels      the equations compiled: random numbers, tables, rows, sweeps, new cases
     sampling     chains in motion: starts, hyperparameters, the loop, the posterior, the verdict
@@ -14,8 +15,9 @@ Reading order: rooms, each using only those before it (docs/architecture.md has 
     estimator    BayesianCaseModel, the scikit-learn coat
     classifier   BayesianCaseClassifier: labels from memberships, explained by prototypes
     selection    select_n_clusters: the held-out curve
-    experiments  the paper's tables and figures, made anew; speed
+    web          what every page of ours needs: guard, keys, forms, templates, serving
     study        an experiment with people, in the browser
+    experiments  the paper's tables and figures, made anew; speed
     cli          the command line
 """
 

@@ -6,7 +6,6 @@ Long because everything public has its whole documentation; nothing is computed 
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from os import path as os_path

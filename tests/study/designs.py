@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from bayescase.study.design import (
+from bayescase.study.design.design import (
     Check,
     Design,
     Ending,

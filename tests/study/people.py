@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import httpx
 
-from bayescase.study.server import create_app
+from bayescase.study.pages.server import create_app
 from bayescase.study.simulate import Page
 
 HOST = "http://study.test"

@@ -15,10 +15,11 @@ pytest.importorskip("starlette", reason="pip install 'bayescase[study]'")
 import httpx
 from sqlalchemy import func, select
 
-from bayescase.study.journal import compare, read_journal
+from bayescase.study.data.database import connect
+from bayescase.study.data.journal import compare, read_journal
+from bayescase.study.data.store import open_store
+from bayescase.study.data.tables import answers, participants
 from bayescase.study.simulate import Key, Person, Rates, simulate
-from bayescase.study.store import connect, open_store
-from bayescase.study.tables import answers, participants
 
 from .designs import small_design
 

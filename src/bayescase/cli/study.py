@@ -51,8 +51,9 @@ def new(model, folder, replace, arms, image_shape, **wishes):
     The folder then holds design.json: what is shown, asked and said, for you to read and edit. `study freeze` ends that.
     """
     from ..estimator import BayesianCaseModel
-    from ..study.design import DESIGN, FROZEN, DesignError, unfinished, write_design
-    from ..study.making import make_design, traced
+    from ..study.design.design import DesignError
+    from ..study.design.design_file import DESIGN, FROZEN, unfinished, write_design
+    from ..study.design.making import make_design, traced
 
     folder = Path(folder)
     if (folder / FROZEN).exists():
@@ -91,7 +92,7 @@ def freeze(folder):
 
     A frozen design that is changed is refused. Freezing twice changes nothing.
     """
-    from ..study.design import freeze, read_design, unfinished
+    from ..study.design.design_file import freeze, read_design, unfinished
 
     click.echo(f"Frozen: {freeze(Path(folder))}")
     names = unfinished(read_design(Path(folder)))
@@ -116,8 +117,8 @@ def schedule(folder, people, output, as_json):
 
     from ..explaining.render.terminal import plain_table
     from ..storage import replacing
-    from ..study.design import frozen_hash, read_design
-    from ..study.schedule import as_plain, plan, question_rows
+    from ..study.design.design_file import frozen_hash, read_design
+    from ..study.design.schedule import as_plain, plan, question_rows
     from .main import as_text, check_output, say, say_json
 
     check_output(output)
@@ -181,19 +182,21 @@ def serve(folder, live, host, port, database, ask):
     from contextlib import nullcontext
 
     need_server()
-    from ..study import server
-    from ..study.design import DESIGN, frozen_hash, read_design, unfinished
-    from ..study.security import Admin
+    from ..study.design.design_file import DESIGN, frozen_hash, read_design, unfinished
+    from ..study.pages.server import create_app, preview
+    from ..web.password import AdminPassword
+    from ..web.serving import check_address, listen
+    from ..web.serving import serve as serve_until_interrupted
 
     folder = Path(folder)
     design = read_design(folder)
-    admin = Admin(folder)
+    admin = AdminPassword(folder)
     password = os.environ.get("BAYESCASE_ADMIN_PASSWORD")
     if ask:
         password = click.prompt("New password of the monitor", hide_input=True, confirmation_prompt=True, err=True)
     if password:
         admin.set(password)
-    server.check_address(host, admin)
+    check_address(host, admin)
     frozen = frozen_hash(folder) is not None
     if live and not frozen:
         raise ValueError(f"The design in {folder} is not frozen; do that before people come: bayescase study freeze {folder}")
@@ -204,11 +207,11 @@ def serve(folder, live, host, port, database, ask):
             f"{folder / DESIGN} to a new folder, fill it in and freeze it there."
         )
     pilot = "pilot (use --live when the study begins)" if frozen else "a preview, of which nothing is kept"
-    with nullcontext(folder) if frozen else server.preview(folder) as place, server.listen(host, port) as taken:
-        app = server.create_app(place, database if frozen else None, phase="live" if live else "pilot")
+    with nullcontext(folder) if frozen else preview(folder) as place, listen(host, port) as taken:
+        app = create_app(place, database if frozen else None, phase="live" if live else "pilot")
         address = f"{f'[{host}]' if ':' in host else host}:{taken.getsockname()[1]}"
         click.echo(f"Listening at http://{address} – {'live' if live else pilot}. Stop with Ctrl-C.", err=True)
-        server.serve(app, taken)
+        serve_until_interrupted(app, taken)
     click.echo("Stopped; everything that was answered is kept." if frozen else "Stopped.", err=True)
 
 
@@ -260,7 +263,7 @@ def monitor(folder, database, as_json):
     from dataclasses import asdict
 
     need_server()
-    from ..study.store import look
+    from ..study.data.monitor import look
     from .main import say_json
 
     phases = look(Path(folder), database)
@@ -297,13 +300,14 @@ def export(folder, output, identified, database):
     design. Anonymised by default: days instead of times of day, no hashes of external ids.
     """
     need_server()
-    from ..study import export as exports
-    from ..study.design import read_design
+    from ..study.data import export_folder
+    from ..study.data.database import opened
+    from ..study.design.design_file import read_design
 
     design = read_design(Path(folder))
-    exports.check_empty(Path(output))
-    with exports.opened(Path(folder), database) as engine:
-        manifest = exports.export(engine, design, Path(output), identified)
+    export_folder.check_empty(Path(output))
+    with opened(Path(folder), database) as engine:
+        manifest = export_folder.export(engine, design, Path(output), identified)
     for name, of in manifest["files"].items():
         if "rows" in of:
             click.echo(f"{name}: {of['rows']} rows")
@@ -332,10 +336,12 @@ def analyse(folder, output, phase, simulated, times, database, as_json):
     People who are complete count; failed attention checks only flag, and results are given with and without them.
     """
     need_server()
-    from ..study import analysis_report as report
-    from ..study.analysis import analyse
-    from ..study.design import read_design
-    from ..study.export import MANIFEST, collect, opened, read_export, reading
+    from ..study.analysis import report
+    from ..study.analysis.analyse import analyse
+    from ..study.data.database import opened, reading
+    from ..study.data.export import collect
+    from ..study.data.export_folder import MANIFEST, read_export
+    from ..study.design.design_file import read_design
     from .main import say, say_json
 
     folder = Path(folder)
@@ -369,7 +375,7 @@ def verify(context, folder, export, database, as_json):
     One sentence per problem, and exit code 1 if there is any.
     """
     need_server()
-    from ..study.verify import verify
+    from ..study.data.verify import verify
     from .main import say_json
 
     found = verify(Path(folder), database, None if export is None else Path(export))

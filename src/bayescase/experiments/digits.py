@@ -11,6 +11,7 @@ from sklearn.datasets import load_digits
 
 from ..explaining.render.cards import EMPTY, MARKED, PLAIN, pixels
 from ..explaining.render.drawing import SMALL, Sheet
+from ..lda import ABSENT, fit_lda, has_lda
 from . import accuracy
 from .accuracy import (
     ALPHA,
@@ -28,7 +29,6 @@ from .accuracy import (
     values,
 )
 from .frame import Experiment, Row, local_file, spread
-from .lda import ABSENT, fit_lda, has_lda
 
 FILE = "usps_16x16.npz"
 S, BINS = 10, 7

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from ..estimator import BayesianCaseModel
+from ..lda import main_topics, train_lda
 
 FIRST = 100_000  # seeds of the starts lie together, those of other seeds elsewhere
 SWEEPS = 1000
@@ -96,19 +97,13 @@ def class_score(model, new):
 
 
 def lda_gibbs(x, n_clusters, settings):
-    import tomotopy
-
     filled = np.flatnonzero((x >= 0).any(axis=1))  # tomotopy leaves out documents without words
     documents = [[f"{j}={v}" for j, v in enumerate(row) if v >= 0] for row in x[filled]]
 
     def one(seed):
-        model = tomotopy.LDAModel(k=n_clusters, eta=1.0, seed=seed)
-        model.optim_interval = 0  # α stays as it is: learned, it empties topics
-        for words in documents:
-            model.add_doc(words)
-        model.train(settings["sweeps"], workers=1)  # more threads, and seeds would not decide
+        model = train_lda(documents, n_clusters, eta=1.0, n_iter=settings["sweeps"], seed=seed)
         labels = np.zeros(len(x), dtype=int)
-        labels[filled] = [np.argmax(document.get_topic_dist()) for document in model.docs]
+        labels[filled] = main_topics(model)
         return Fit(float(model.ll_per_word), labels)
 
     return one

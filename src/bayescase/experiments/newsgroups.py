@@ -16,10 +16,10 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.metrics import normalized_mutual_info_score
 from sklearn.svm import LinearSVC
 
+from ..lda import ABSENT, has_lda, mixtures
 from . import accuracy
 from .accuracy import MODELS, SHORT, STARTS, called, half_correct, has_tomotopy, kinds, values
 from .frame import Experiment, Row, local_file, spread
-from .lda import ABSENT, has_lda, mixtures
 
 COUNTS, RAW = "20news_bydate_counts.npz", "20news_bydate_raw.jsonl.xz"
 # The first in the alphabet of each of the four large branches, comp, rec, sci and talk: clearly different subjects.

@@ -10,8 +10,8 @@ from sklearn.metrics import normalized_mutual_info_score
 from ..datasets import FACE, FACE_SUBSPACES, load_smileys
 from ..estimator import BayesianCaseModel
 from ..explaining.render.drawing import GREY, LARGE, SMALL, Rectangle, Sheet
+from ..lda import ABSENT, fit_lda, has_lda
 from .frame import Experiment, Row, spread
-from .lda import ABSENT, fit_lda, has_lda
 
 SHOWN = 8  # faces of each cluster that are drawn
 TOP = 3

@@ -1,6 +1,5 @@
 """Before going live: is everything ready? Each line is ok, a warning or a problem, and says what to do. Nothing is changed."""
 
-import importlib.util
 import os
 import shutil
 import sqlite3
@@ -14,14 +13,18 @@ from typing import NamedTuple
 from sqlalchemy import func, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from . import journal
-from .analysis import HALVES
-from .design import PLACEHOLDER, Design, DesignError, canonical, frozen_hash, read_design, unfinished
-from .export import ExportError, export, opened, read_export, reading
-from .security import ADMIN, KEY
-from .store import DATABASE, WAL_SINCE, StoreError, milliseconds
-from .tables import events, participants
-from .verify import verify
+from ..lda import has_lda
+from ..web.keys import KEY
+from ..web.password import ADMIN
+from .analysis.ratings import PARTS
+from .data import journal
+from .data.database import DATABASE, WAL_SINCE, StoreError, milliseconds, opened, reading
+from .data.export import ExportError
+from .data.export_folder import export, read_export
+from .data.tables import events, participants
+from .data.verify import verify
+from .design.design import PLACEHOLDER, Design, DesignError, canonical
+from .design.design_file import frozen_hash, read_design, unfinished
 
 OK, WARNING, PROBLEM = "ok", "warning", "problem"
 LOW, LEAST = 1_000_000_000, 100_000_000  # bytes
@@ -75,7 +78,7 @@ def of_design(folder: Path, design: Design) -> Iterator[Line]:
         told = design.made.get("lda")
         words = "The design does not say where the topics come from; note it in your protocol."
         yield Line(OK, "topics", str(told)) if told else Line(WARNING, "topics", words)
-        if importlib.util.find_spec("tomotopy") is None:
+        if not has_lda():
             yield Line(
                 WARNING, "LDA", "tomotopy is not installed, so no new topics can be fitted: pip install 'bayescase[study]'"
             )
@@ -90,7 +93,7 @@ def of_design(folder: Path, design: Design) -> Iterator[Line]:
     if not design.checks:
         yield Line(WARNING, "attention", "There is no attention check.")
     ends = {question.id.replace("-", "_").rpartition("_")[2] for question in design.questionnaire}
-    if design.questionnaire and not ends & {*HALVES, *design.conditions}:
+    if design.questionnaire and not ends & {*PARTS, *design.conditions}:
         words = "No rating is asked of each condition, so none can be compared; for that, end their ids in _first and _second."
         yield Line(WARNING, "ratings", words)
 

@@ -19,10 +19,13 @@ from typing import Any
 import httpx
 import numpy as np
 
-from .design import Design, Stimulus, read_design
-from .pages import Pages
-from .server import create_app, listen
-from .store import AWAY, MINUTE, milliseconds
+from ..web.serving import listen
+from .data.database import MINUTE, milliseconds
+from .data.monitor import AWAY
+from .design.design import Design, Stimulus
+from .design.design_file import read_design
+from .pages.pages import Pages
+from .pages.server import create_app
 
 TIME = "x-simulated-ms"
 SECONDS, SPREAD, LONGEST = 28.0, 0.5, 200.0  # of an answer: median, SD of its logarithm, and the most

@@ -1,0 +1,53 @@
+"""What a study needs of a fitted model. The only file of the study that knows how a model keeps it."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...explaining.explanation import as_set, clean, counted, feature_roles
+
+
+class SourceModel(NamedTuple):
+    """A fitted model, as far as a study shows it. Rows are codes of values, -1 where a value is missing."""
+
+    cases: np.ndarray  # (N, P)
+    labels: np.ndarray  # (N,) the cluster of each case
+    memberships: np.ndarray  # (N, S)
+    case_names: list[str] | None
+    prototypes: np.ndarray  # (S, P)
+    prototype_names: list[str]
+    feature_names: list[str]
+    feature_values: list[list[Any]]  # in the order of their codes
+    subspaces: list[list[int]]  # key features of each cluster
+    cases_are_sets: bool  # features say what is present, and nothing else
+
+    @property
+    def n_clusters(self) -> int:
+        return len(self.prototypes)
+
+    def case_name(self, row: int) -> str:
+        return clean(self.case_names[row]) if self.case_names else f"case {row}"
+
+    def __str__(self) -> str:
+        sizes = ((len(self.labels), "case"), (len(self.feature_names), "feature"), (self.n_clusters, "cluster"))
+        return ", ".join(counted(*size) for size in sizes)
+
+
+def source_model(model: Any) -> SourceModel:
+    """Of a fitted `BayesianCaseModel`."""
+    data, features, rows = model._data, model._encoding.features, model.prototypes_
+    roles = [feature_roles(model, s) for s in range(model.n_clusters_)]
+    names = model.case_names_
+    own = data.x is data.candidates  # else the names are those of a separate catalogue of prototypes
+    return SourceModel(
+        cases=data.x,
+        labels=model.labels_,
+        memberships=model.memberships_,
+        case_names=names if own else None,
+        prototypes=data.candidates[rows],
+        prototype_names=[clean(names[row]) if names else f"case {row}" for row in rows],
+        feature_names=[clean(feature.name) for feature in features],
+        feature_values=[list(feature.values) for feature in features],
+        subspaces=[[j for j, role in enumerate(of) if role.key] for of in roles],
+        cases_are_sets=as_set(roles[0]),
+    )
