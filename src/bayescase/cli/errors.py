@@ -7,6 +7,8 @@ from typing import Any
 
 from ..errors import UNSET, Message, Setting
 
+STOPPED = 130  # the exit code of Ctrl-C
+
 # The parameters that have an option. The rest cannot be set from the command line.
 OPTIONS = {
     "alpha": "--alpha",
@@ -41,12 +43,16 @@ FLAGS = ("header", "keep_draws")  # options without a value
 def as_option(setting: Setting) -> str | None:
     """A setting as it is typed, `--type 'a b=category'`; None if the command line does not have it."""
     option, column, value = OPTIONS.get(setting.parameter), setting.column, setting.value
+    if setting.parameter == "n_samples":
+        return str(value)  # no setting, but the word that scikit-learn wants to read
     if option is None:
         return None
     if value is UNSET or setting.parameter in FLAGS:
         return option if column is None else f"{option} of {column!r}"
     if setting.parameter == "feature_types" and value == "drop":
         return "--drop" if column is None else f"--drop {shlex.quote(str(column))}"
+    if setting.parameter == "image_shape":
+        return f"{option} {' '.join(map(str, value))}"
     text = as_text(value)
     return f"{option} {shlex.quote(text if column is None else f'{column}={text}')}"
 
