@@ -94,13 +94,13 @@ def test_files_that_are_not_there_or_not_what_they_should_be(folder, tmp_path):
     assert refused("explain", tmp_path / "none.bcm") == f"{tmp_path / 'none.bcm'}: No such file or directory."
     assert refused("fit", tmp_path) == f"{tmp_path}: Is a directory."
     assert "model.bcm is a bayescase model or checkpoint, not data" in refused("fit", model)
-    assert "is not a whole bayescase file" in refused("explain", data)
+    assert refused("explain", data) == f"{str(data)!r} is not a bayescase file."
     (tmp_path / "half.bcm").write_bytes(model.read_bytes()[:-900])
     for command in (["explain"], ["info"], ["predict"]):
         more = [data] if command == ["predict"] else []
         assert "is not a whole bayescase" in refused(*command, tmp_path / "half.bcm", *more)
     (tmp_path / "other.csv").write_text("f1,f2\nv1,v1\n")
-    assert "X has no columns 'f3', 'f4', 'f5'" in refused("predict", model, tmp_path / "other.csv")
+    assert "The data has no columns 'f3', 'f4', 'f5'." in refused("predict", model, tmp_path / "other.csv")
 
 
 def test_warnings_are_notes(table):

@@ -64,6 +64,14 @@ def test_explain(folder, tmp_path):
     assert "--pair cannot go with" in refused("explain", model, "--pair", 0, 1, "--row", 0, code=2)
 
 
+def test_a_name_that_is_almost_right(table, tmp_path):
+    data = table("n,a,b\n" + "".join(f"Frog {i},{i % 2},{i % 3}\n" for i in range(12)))
+    call("fit", data, "-k", 2, "--id", "n", *SHORT, "-o", tmp_path / "m")
+    assert refused("explain", tmp_path / "m", "--row", "frog 7") == (
+        "There is no case 'frog 7': there are 12, with numbers from 0 to 11 and the names of --id; did you mean 'Frog 7'?"
+    )
+
+
 def test_names_that_are_not_unique(table, tmp_path):
     data = table("n,a,b\n" + "".join(f"{'frog' if i < 2 else i},{i % 2},{i % 3}\n" for i in range(12)))
     call("fit", data, "-k", 2, "--id", "n", *SHORT, "-o", tmp_path / "m")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -105,6 +106,8 @@ def row_of(text: str, n: int, names: Sequence[str] | None = None) -> int:
         raise ValueError(f"{len(found)} cases are called {text!r}: give one of the numbers {', '.join(map(str, found[:8]))}.")
     number = text.removeprefix("case ").strip()
     if not found and (not number.isdecimal() or int(number) >= n):
+        near = difflib.get_close_matches(text.lower(), {name.lower(): name for name in names or ()}, n=1)
         also = " and the names of --id" if names else ""
-        raise ValueError(f"There is no case {text!r}: there are {n}, with numbers from 0 to {n - 1}{also}.")
+        meant = next(f"; did you mean {name!r}?" for name in names or () if name.lower() == near[0]) if near else "."
+        raise ValueError(f"There is no case {text!r}: there are {n}, with numbers from 0 to {n - 1}{also}{meant}")
     return found[0] if found else int(number)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
+import click
+
 from ..errors import UNSET, Message, Setting
 
 STOPPED = 130  # the exit code of Ctrl-C
@@ -38,15 +40,22 @@ OPTIONS = {
     "top_values": "--top",
 }
 FLAGS = ("header", "keep_draws")  # options without a value
+DATA = {"X": "The data", "n_samples": "The number of cases"}  # what is given, not set
+OF_COMMAND = {"select": {"n_clusters": "--to"}}  # options that are called otherwise there
 
 
 def as_option(setting: Setting) -> str | None:
     """A setting as it is typed, `--type 'a b=category'`; None if the command line does not have it."""
-    option, column, value = OPTIONS.get(setting.parameter), setting.column, setting.value
-    if setting.parameter == "n_samples":
-        return str(value)  # no setting, but the word that scikit-learn wants to read
+    column, value = setting.column, setting.value
+    if setting.parameter in DATA:
+        return DATA[setting.parameter] if value is UNSET else str(value)
+    context = click.get_current_context(silent=True)
+    options = OPTIONS | OF_COMMAND.get((context and context.info_name) or "", {})
+    option = options.get(setting.parameter)
     if option is None:
         return None
+    if value is None:
+        return f"{option} unset"
     if value is UNSET or setting.parameter in FLAGS:
         return option if column is None else f"{option} of {column!r}"
     if setting.parameter == "feature_types" and value == "drop":

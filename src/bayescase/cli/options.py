@@ -72,18 +72,14 @@ def one_number(text: str) -> int:
 def one_bins(text: str) -> int | tuple[str, int] | list[float]:
     """5, uniform:5, quantile:5, or edges such as 18,65 (a single edge is written 18,)."""
     way, _, n = text.partition(":")
-    if n:
-        return way, one_number(n)
-    if "," in text:
-        return [one_edge(edge) for edge in text.split(",") if edge.strip()]
-    return one_number(text)
-
-
-def one_edge(text: str) -> float:
     try:
-        return float(text)
+        if n:
+            return way, one_number(n)
+        if "," in text:
+            return [float(edge) for edge in text.split(",") if edge.strip()]
+        return one_number(text)
     except ValueError:
-        raise ValueError(f"{text!r} is not a number.") from None
+        raise ValueError(f"{text!r} is neither a number of intervals, 5 or uniform:5, nor edges, 18,65.") from None
 
 
 # --- options --------------------------------------------------------------------------------------------------------------
