@@ -351,7 +351,7 @@ def demo(seed, jobs):
 
     from ..datasets import load_recipes, load_smileys
     from ..estimator import BayesianCaseModel
-    from ..explaining.render.terminal import clusters_table
+    from ..explaining.render.terminal import explanation_table
 
     console = Console()
     # The faces are drawn with α = 0.1 in every entry and q = 0.5, so that is what they are fitted with.
@@ -362,8 +362,8 @@ def demo(seed, jobs):
         model = BayesianCaseModel(**settings, n_chains=8, n_jobs=jobs, random_state=seed, verbose=int(sys.stderr.isatty()))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the verdict stands below the table
-            model.fit(dataset.table)
-        console.print(clusters_table(title, model, dataset.names))
+            model.fit(dataset.table, case_names=dataset.names)
+        console.print(explanation_table(model.explain(), title))
         console.print(model.diagnostics_.verdict, highlight=False)
 
 
@@ -401,7 +401,7 @@ def fit(data, clusters, output, label, id_column, iterations, chains, keep_draws
     from sklearn.exceptions import ConvergenceWarning
 
     from ..estimator import BayesianCaseModel
-    from ..explaining.render.terminal import clusters_table
+    from ..explaining.render.terminal import explanation_table
 
     check_output(output, data)
     cases, settings = read_to_fit(data, label, id_column, **more)
@@ -415,16 +415,14 @@ def fit(data, clusters, output, label, id_column, iterations, chains, keep_draws
         n_iter=iterations,
         n_chains=chains,
         keep_draws=keep_draws,
-        checkpoint=checkpoint,
         random_state=seed,
         n_jobs=jobs,
         verbose=int(sys.stderr.isatty()),
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the verdict is printed
-        model.fit(cases.table)
-    stopped = any(note.startswith("Stopped after") for note in click.get_current_context().obj)
-    model.name_cases(names)
+        model.fit(cases.table, case_names=names, checkpoint=checkpoint)
+    stopped = model.interrupted_
     if output is not None:
         model.save(output)
     scores = None if known is None else agreement(known, model.labels_)
@@ -434,7 +432,7 @@ def fit(data, clusters, output, label, id_column, iterations, chains, keep_draws
     else:
         say(
             explained,
-            lambda: Group(clusters_table(os.path.basename(data), model, model.case_names_), escape(explained.verdict)),
+            lambda: Group(explanation_table(explained, os.path.basename(data)), escape(explained.verdict)),
         )
         if not stopped and not explained.converged:
             click.echo(in_options(model.diagnostics_.advice))
@@ -467,7 +465,7 @@ def load(path):
 
 def read_for(model, path, **reading):
     """New cases for a model: its marks for missing cells, and its columns."""
-    return read_data(path, **reading, missing=model._encoding.markers, known=list(model.feature_types_))
+    return read_data(path, **reading, missing=model.fitted_.encoding.markers, known=list(model.feature_types_))
 
 
 def row_of(model, row):
@@ -694,9 +692,9 @@ def plot(model, kind, output, cluster, row, image):
         "subspaces": lambda: plots.plot_subspaces(model.explain()),
         "values": lambda: plots.plot_values(model.explain()),
         "memberships": lambda: plots.plot_memberships(model),
-        "agreement": lambda: plots.plot_agreement(model.explain_agreement(cluster, names=model.case_names_)),
+        "agreement": lambda: plots.plot_agreement(model.explain_agreement(cluster)),
         "case": lambda: plots.plot_case(model.explain_case(row_of(model, row))),
-        "ribbon": lambda: plots.plot_ribbon(model, names=model.case_names_),
+        "ribbon": lambda: plots.plot_ribbon(model),
         "history": lambda: plots.plot_history(model, image_shape=shape),
     }[kind]()
     with replacing(output) as file:
