@@ -63,7 +63,13 @@ def same():
     """same(a, b): every learned attribute of two models is equal, bit for bit."""
 
     def learned(model):
-        return {name: value for name, value in vars(model).items() if name.endswith("_") and not name.startswith("_")}
+        whole = ("fitted_", "encoder_")  # what the others are made of
+        names = [name for name in vars(model) if name.endswith("_") and not name.startswith("_") and name not in whole]
+        found = {name: getattr(model, name) for name in names}
+        if hasattr(model, "fitted_"):
+            posterior, trace = model.fitted_.posterior._asdict(), model.fitted_.trace
+            found |= {"features": model.encoder_.features_, "kept": model.fitted_.kept, "trace": trace, "posterior": posterior}
+        return found
 
     def equal(a, b):
         if hasattr(a, "encoding_"):

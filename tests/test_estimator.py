@@ -216,7 +216,7 @@ def test_how_many_draws_are_kept(planted, burn_in, thin):
 
 def test_every_draw_has_the_log_joint_of_its_z_p_and_omega(fitted):
     """Labels are permuted together: were z, p and omega not aligned with each other, the sum would differ."""
-    draws, data, hyper = fitted.draws_, fitted._data, fitted._hyper
+    draws, data, hyper = fitted.draws_, fitted.fitted_.data, fitted.fitted_.hyper
     assert (draws.z[:, :, data.x < 0] == 0).all()
     for c, d in np.ndindex(draws.log_joint.shape):
         again = log_joint(data, hyper, draws.z[c, d], draws.p[c, d], draws.omega[c, d])
@@ -229,13 +229,13 @@ def test_labels_that_switch_within_a_chain_stay_aligned(planted, sampler):
     model = BayesianCaseModel(3, alpha=0.5, n_iter=200, n_chains=2, thin=3, sampler=sampler, keep_draws=True, random_state=0)
     draws = model.fit(x).draws_
     for c, d in np.ndindex(draws.log_joint.shape):
-        again = log_joint(model._data, model._hyper, draws.z[c, d], draws.p[c, d], draws.omega[c, d])
+        again = log_joint(model.fitted_.data, model.fitted_.hyper, draws.z[c, d], draws.p[c, d], draws.omega[c, d])
         assert again == pytest.approx(draws.log_joint[c, d], abs=1e-6)
 
 
 def test_averages_are_those_of_the_draws(fitted):
     """memberships_ is the mean of (α/S + n_is) / (α + n_i) over the draws of the pooled chains, prototypes are counted."""
-    draws, x, S = fitted.draws_, fitted._data.x, 3
+    draws, x, S = fitted.draws_, fitted.fitted_.data.x, 3
     used = fitted.chain_overlap_ >= 0.9
     n = np.stack([((draws.z == s) & (x >= 0)).sum(axis=3) for s in range(S)], axis=-1)  # (C, D, N, S)
     pi = (fitted.alpha / S + n) / (fitted.alpha + n.sum(axis=-1, keepdims=True))
@@ -285,7 +285,7 @@ def test_random_state(planted, sampler, same):
 def test_prototypes_come_from_the_catalogue(planted, sampler):
     x, _ = planted(seed=6)
     catalogue = np.vstack([np.full(6, 9), x[:3], x[10:12]])  # 9 occurs in no case
-    model = BayesianCaseModel(3, candidates=catalogue, sampler=sampler, **QUICK).fit(x)
+    model = BayesianCaseModel(3, sampler=sampler, **QUICK).fit(x, candidates=catalogue)
     assert set(model.prototypes_) <= set(range(1, 6))
     assert np.array_equal(model.prototype_cases_.astype(int), catalogue[model.prototypes_])
     assert [values[-1] for values in model.feature_values_] == [9] * 6  # a value that only the catalogue has
@@ -296,7 +296,7 @@ def test_prototypes_come_from_the_catalogue(planted, sampler):
 def test_a_data_frame_as_catalogue(make, mixed):
     columns = {name: list(column) for name, column in mixed[0].items()}
     catalogue = make({name: column[20:30] for name, column in columns.items()})
-    model = BayesianCaseModel(3, candidates=catalogue, **QUICK).fit(make(columns))
+    model = BayesianCaseModel(3, **QUICK).fit(make(columns), candidates=catalogue)
     assert model.prototypes_.max() < 10
     for s, row in enumerate(model.prototypes_):
         assert model.prototype_cases_[s, 0] == columns["colour"][20 + row]
@@ -308,10 +308,10 @@ def test_a_catalogue_with_missing_cells(planted, sampler):
     catalogue = x[:4].astype(float)
     catalogue[0] = np.nan
     catalogue[1, 2] = np.nan
-    model = BayesianCaseModel(3, candidates=catalogue, sampler=sampler, keep_draws=True, **QUICK).fit(x.astype(float))
+    model = BayesianCaseModel(3, sampler=sampler, keep_draws=True, **QUICK).fit(x.astype(float), candidates=catalogue)
     draws = model.draws_
     for c, d in np.ndindex(draws.log_joint.shape):
-        again = log_joint(model._data, model._hyper, draws.z[c, d], draws.p[c, d], draws.omega[c, d])
+        again = log_joint(model.fitted_.data, model.fitted_.hyper, draws.z[c, d], draws.p[c, d], draws.omega[c, d])
         assert again == pytest.approx(draws.log_joint[c, d], abs=1e-6)
     if 0 in model.prototypes_:
         assert (model.prototype_cases_[list(model.prototypes_).index(0)] == None).all()  # noqa: E711
@@ -321,28 +321,28 @@ def test_a_catalogue_column_without_values_does_not_change_the_features(planted)
     x = planted()[0] + 0.5
     catalogue = x[:8].astype(object)
     catalogue[:, 2] = None
-    model = BayesianCaseModel(2, candidates=catalogue, **QUICK).fit(x)
-    assert model._encoding.features[2].type == "number"
+    model = BayesianCaseModel(2, **QUICK).fit(x, candidates=catalogue)
+    assert model.fitted_.encoding.features[2].type == "number"
 
 
 def test_prototype_prior(planted, sampler):
     x, _ = planted(seed=7)
     weights = np.ones(60)
     weights[::2] = 0
-    model = BayesianCaseModel(3, prototype_prior=weights, keep_draws=True, sampler=sampler, **QUICK).fit(x)
+    model = BayesianCaseModel(3, keep_draws=True, sampler=sampler, **QUICK).fit(x, prototype_prior=weights)
     assert (model.draws_.p % 2 == 1).all()
     assert (model.prototypes_ % 2 == 1).all()
     huge = np.ones(60)
     huge[17] = 1e200
-    assert (BayesianCaseModel(3, prototype_prior=huge, sampler=sampler, **QUICK).fit(x).prototypes_ == 17).all()
-    assert BayesianCaseModel(3, prototype_prior=np.full(60, 1e308), **QUICK).fit(x).prototypes_.min() >= 0
+    assert (BayesianCaseModel(3, sampler=sampler, **QUICK).fit(x, prototype_prior=huge).prototypes_ == 17).all()
+    assert BayesianCaseModel(3, **QUICK).fit(x, prototype_prior=np.full(60, 1e308)).prototypes_.min() >= 0
 
 
 def test_a_candidate_of_weight_zero_is_not_named_even_as_a_tie(planted):
     """The catalogue holds every case twice; the first copies must not be chosen, whoever they are equal to."""
     x, _ = planted(seed=7)
     weights = np.repeat([0.0, 1.0], 60)
-    model = BayesianCaseModel(3, candidates=np.vstack([x, x]), prototype_prior=weights, **QUICK).fit(x)
+    model = BayesianCaseModel(3, **QUICK).fit(x, candidates=np.vstack([x, x]), prototype_prior=weights)
     for ranked in model.prototype_probabilities_:
         assert min(row for candidate in ranked for row in candidate.ties) >= 60
     assert model.prototypes_.min() >= 60
@@ -351,7 +351,7 @@ def test_a_candidate_of_weight_zero_is_not_named_even_as_a_tie(planted):
 def test_equal_weights_are_no_weights(planted, same):
     x, _ = planted(seed=7)
     plain = BayesianCaseModel(3, **QUICK).fit(x)
-    same(plain, BayesianCaseModel(3, prototype_prior=np.full(60, 7.0), **QUICK).fit(x))
+    same(plain, BayesianCaseModel(3, **QUICK).fit(x, prototype_prior=np.full(60, 7.0)))
 
 
 def test_q_per_feature(planted, sampler, same):
@@ -371,16 +371,16 @@ def test_a_start_from_labels(planted, sampler):
     settings = {"n_iter": 30, "n_chains": 1, "random_state": 0, "sampler": sampler}
     starts = (labels, list(labels), pd.Series(labels))
     for init in (half, *starts) if sampler == "rows" else starts:  # cell by cell, half of the labels is a poor start
-        model = BayesianCaseModel(3, init=init, **settings).fit(x)
+        model = BayesianCaseModel(3, **settings).fit(x, init=init)
         assert adjusted_rand_score(labels, model.labels_) > 0.8
-    first = BayesianCaseModel(3, init=labels, **settings | {"n_iter": 1}).fit(x)
-    unknown = BayesianCaseModel(3, init=np.full(90, -1), **settings | {"n_iter": 1}).fit(x)
+    first = BayesianCaseModel(3, **settings | {"n_iter": 1}).fit(x, init=labels)
+    unknown = BayesianCaseModel(3, **settings | {"n_iter": 1}).fit(x, init=np.full(90, -1))
     assert first.log_joint_[0, 0] > unknown.log_joint_[0, 0]
 
 
 @pytest.mark.parametrize("init", ["seeded", "cases", "cells"])
 def test_named_starts(planted, sampler, init):
-    model = BayesianCaseModel(3, init=init, sampler=sampler, keep_draws=True, **QUICK | {"n_iter": 10}).fit(planted()[0])
+    model = BayesianCaseModel(3, sampler=sampler, keep_draws=True, **QUICK | {"n_iter": 10}).fit(planted()[0], init=init)
     assert np.isfinite(model.log_joint_).all()
     assert model.draws_.z.max() <= 2
 
@@ -399,10 +399,10 @@ def test_alpha_zero_gives_one_label_per_case(planted, init, missing):
     x, _ = planted(N=200, P=20, seed=11)
     x = np.where(np.random.default_rng(0).random(x.shape) < missing, np.nan, x)
     x[:, 0] = np.nan_to_num(x[:, 0])  # no empty row
-    model = BayesianCaseModel(3, alpha=0, init=init, keep_draws=True, **QUICK).fit(x)
+    model = BayesianCaseModel(3, alpha=0, keep_draws=True, **QUICK).fit(x, init=init)
     z = np.where(np.isnan(x), -1, model.draws_.z.astype(int))
     assert (np.where(z < 0, z.max(axis=3, keepdims=True), z) == z.max(axis=3, keepdims=True)).all()
-    data, hyper, draws = model._data, model._hyper._replace(alpha=1e-12), model.draws_
+    data, hyper, draws = model.fitted_.data, model.fitted_.hyper._replace(alpha=1e-12), model.draws_
     for c, d in np.ndindex(draws.log_joint.shape):
         again = log_joint(data, hyper, draws.z[c, d], draws.p[c, d], draws.omega[c, d])  # the limit from above
         assert again == pytest.approx(draws.log_joint[c, d], abs=1e-3)
@@ -491,10 +491,12 @@ def test_many_values_need_wider_codes(sampler):
     words = [f"w{i:03}" for i in rng.integers(300, size=700)]
     x = {"word": words, "bit": rng.integers(2, size=700)}
     model = BayesianCaseModel(3, sampler=sampler, keep_draws=True, **QUICK).fit(x)
-    assert model._data.x.dtype == np.int16
+    assert model.fitted_.data.x.dtype == np.int16
     assert len(model.feature_values_[0]) == len(set(words)) > 256
     for c in range(2):
-        again = log_joint(model._data, model._hyper, model.draws_.z[c, -1], model.draws_.p[c, -1], model.draws_.omega[c, -1])
+        again = log_joint(
+            model.fitted_.data, model.fitted_.hyper, model.draws_.z[c, -1], model.draws_.p[c, -1], model.draws_.omega[c, -1]
+        )
         assert again == pytest.approx(model.draws_.log_joint[c, -1], abs=1e-6)
 
 
@@ -503,7 +505,9 @@ def test_many_clusters_need_wider_labels(sampler):
     model = BayesianCaseModel(300, sampler=sampler, keep_draws=True, alpha=50.0, n_iter=6, n_chains=1, random_state=0).fit(x)
     assert model.draws_.z.dtype == np.uint16
     assert model.draws_.z.max() > 256
-    again = log_joint(model._data, model._hyper, model.draws_.z[0, -1], model.draws_.p[0, -1], model.draws_.omega[0, -1])
+    again = log_joint(
+        model.fitted_.data, model.fitted_.hyper, model.draws_.z[0, -1], model.draws_.p[0, -1], model.draws_.omega[0, -1]
+    )
     assert again == pytest.approx(model.draws_.log_joint[0, -1], abs=1e-6)
     assert model.transform(x).shape == (320, 300)
 
@@ -515,7 +519,9 @@ def test_missing_cells_everywhere(planted, sampler):
     assert adjusted_rand_score(labels, model.labels_) > 0.8
     assert (model.draws_.z[:, :, np.isnan(holes)] == 0).all()
     d = model.draws_
-    assert log_joint(model._data, model._hyper, d.z[1, -1], d.p[1, -1], d.omega[1, -1]) == pytest.approx(d.log_joint[1, -1])
+    assert log_joint(model.fitted_.data, model.fitted_.hyper, d.z[1, -1], d.p[1, -1], d.omega[1, -1]) == pytest.approx(
+        d.log_joint[1, -1]
+    )
 
 
 def test_an_empty_row_warns_and_belongs_to_every_cluster(planted, sampler):
@@ -588,16 +594,16 @@ def test_words_where_numbers_were_are_unseen(fitted, mixed):
 def test_numbers_outside_the_range_go_to_the_outer_bins(fitted, mixed):
     case = {name: list(column[:2]) for name, column in mixed[0].items()} | {"size": [-1e9, 1e9]}
     x = fitted._encode(case)
-    feature = fitted._encoding.features[3]
-    assert list(x[:, 3] - fitted._encoding.offset[3]) == [0, len(feature.values) - 1]
+    feature = fitted.fitted_.encoding.features[3]
+    assert list(x[:, 3] - fitted.fitted_.encoding.offset[3]) == [0, len(feature.values) - 1]
 
 
 def brute_force(model, x):
     """(log p(x_i), E[π_i]) for coded cases, by summing over all z for each table of φ."""
-    S, P = model._hyper.q.shape
-    a = model._hyper.alpha / S
+    S, P = model.fitted_.hyper.q.shape
+    a = model.fitted_.hyper.alpha / S
     likelihood, mean = [], []
-    for phi in model._posterior["tables"].astype(float):
+    for phi in model.fitted_.posterior.tables.astype(float):
         weights, pis = [], []
         for z in itertools.product(range(S), repeat=P):
             n = np.bincount(z, minlength=S)
@@ -615,7 +621,7 @@ def tiny(planted):
     x, _ = planted(N=40, P=3, V=3, S=2, seed=15, noise=0.5)
     model = BayesianCaseModel(2, alpha=1.0, c=5.0, n_iter=60, n_chains=1, random_state=0).fit(x)
     cases = np.array(list(itertools.product(range(3), repeat=3)))
-    return model, cases, cases + model._encoding.offset[:-1]
+    return model, cases, cases + model.fitted_.encoding.offset[:-1]
 
 
 def repeated(model, method, cases, times):
@@ -623,7 +629,7 @@ def repeated(model, method, cases, times):
     out = []
     for seed in range(times):
         other = copy.copy(model)
-        other._seed = seed
+        other.fitted_.plan.seed = seed
         out.append(getattr(other, method)(cases))
     return np.array(out)
 
@@ -651,8 +657,8 @@ def test_alpha_zero_score_and_transform_are_exact(planted):
     x = x.astype(float)
     x[3, 2] = x[5, :5] = np.nan
     model = BayesianCaseModel(3, alpha=0, n_iter=40, n_chains=3, random_state=0).fit(x)
-    tables = model._posterior["tables"].astype(float)  # (T, ΣV, S)
-    coded = model._data.x
+    tables = model.fitted_.posterior.tables.astype(float)  # (T, ΣV, S)
+    coded = model.fitted_.data.x
     joint = np.zeros((len(tables), len(x), 3))
     for j in range(6):
         seen = coded[:, j] >= 0
@@ -674,7 +680,7 @@ def test_sample(fitted):
     x, y = fitted.sample(20_000, random_state=1)
     assert x.shape == (20_000, 5)
     assert set(y) == {0, 1, 2}
-    tables, offset = fitted._posterior["tables"].astype(float), fitted._encoding.offset
+    tables, offset = fitted.fitted_.posterior.tables.astype(float), fitted.fitted_.encoding.offset
     for j, values in enumerate(fitted.feature_values_):
         share = np.array([(x[:, j] == value).mean() for value in values])
         assert share.sum() == pytest.approx(1)
@@ -884,4 +890,4 @@ def test_lists_of_rows_with_words_and_gaps():
     rows = [["a", 1, None], ["b", 2, "u"], ["a", float("nan"), "v"], ["a", 1, "v"]] * 3
     model = BayesianCaseModel(2, **QUICK).fit(rows)
     assert model.feature_values_ == [("a", "b"), (1, 2), ("u", "v")]
-    assert (model._data.x < 0).sum() == 6
+    assert (model.fitted_.data.x < 0).sum() == 6

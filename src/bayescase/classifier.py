@@ -28,7 +28,7 @@ class PrototypeEvidence:
 
     cluster: int
     membership: float  # how much of the case belongs to the cluster
-    prototype: int  # row of the catalogue: of the fitted X, unless case_model has candidates
+    prototype: int  # row of the catalogue: of the fitted X, unless there were candidates
     label: Any  # of the prototype; None if it is one of the candidates, which have no labels
     values: dict[str, Any]  # the prototype's values on its key features, those of the subspace, the most telling first
     agrees: dict[str, bool | None]  # does the case have that value, or a similar one? None where it has no value
@@ -124,7 +124,7 @@ class BayesianCaseClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
     classes_ : ndarray of shape (n_classes,)
         The labels.
     prototype_labels_ : ndarray of shape (n_clusters,) or None
-        The label of each cluster's prototype; None if `case_model` has candidates, which have no labels.
+        The label of each cluster's prototype; None if `fit` got candidates, which have no labels.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -145,7 +145,7 @@ class BayesianCaseClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         self.classifier = classifier
         self.by = by
 
-    def fit(self, X: Any, y: Any) -> BayesianCaseClassifier:
+    def fit(self, X: Any, y: Any, **fit_params: Any) -> BayesianCaseClassifier:
         """Find clusters in X, then learn labels from them.
 
         Parameters
@@ -154,15 +154,17 @@ class BayesianCaseClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
             As for `BayesianCaseModel.fit`.
         y : array of shape (n_samples,)
             A label for each case, of any type that can be sorted.
+        **fit_params : dict
+            What else `BayesianCaseModel.fit` takes: candidates, pins, case_names, …
 
         Returns
         -------
         self
         """
-        case_model, classifier = check_parts(self)
+        case_model, classifier = check_parts(self, fit_params)
         n_cases = read(X).n_cases
         y = check_labels(y, n_cases)
-        case_model = clone(case_model).fit(X)
+        case_model = clone(case_model).fit(X, **fit_params)
         classes = np.unique(y)
         if classifier is not None:
             classifier = clone(classifier).fit(case_model.predict_proba(X), y)
@@ -170,7 +172,7 @@ class BayesianCaseClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         else:
             warn_arbitrary(case_model)
         self.case_model_, self.classifier_, self.classes_ = case_model, classifier, classes
-        self.prototype_labels_: Any = prototype_labels(case_model, y) if case_model.candidates is None else None
+        self.prototype_labels_: Any = prototype_labels(case_model, y) if case_model.fitted_.data.own_cases else None
         self.n_features_in_ = case_model.n_features_in_
         if hasattr(case_model, "feature_names_in_"):
             self.feature_names_in_ = case_model.feature_names_in_
@@ -230,8 +232,9 @@ class BayesianCaseClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         memberships = self._memberships(X)
         labels, model = self._labels(memberships).tolist(), self.case_model_
         own = [None] * len(model.prototypes_) if self.prototype_labels_ is None else self.prototype_labels_.tolist()
-        cases, prototypes = model._encoding.encode(read(X))[0], model._data.candidates[model.prototypes_]
-        names = [feature.name for feature in model._encoding.features]
+        fitted = model.fitted_
+        cases, prototypes = fitted.encoding.encode(read(X))[0], fitted.data.candidates[fitted.prototypes]
+        names = [feature.name for feature in fitted.encoding.features]
         weights = linear_weights(self.classifier_, len(self.classes_))
         key_features = [find_key_features(model, s) for s in range(len(model.prototypes_))]
         explanations = []
@@ -247,7 +250,7 @@ class BayesianCaseClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
                         prototype=int(model.prototypes_[s]),
                         label=own[s],
                         values={names[j]: prototype[j] for j in keys},
-                        agrees={names[j]: agree(model._data, prototypes[s, j], case[j]) for j in keys},
+                        agrees={names[j]: agree(fitted.data.book, prototypes[s, j], case[j]) for j in keys},
                         contribution=None if coef is None else float(coef[s] * membership[s]),
                     )
                 )
@@ -276,9 +279,9 @@ class BayesianCaseClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         return tags
 
 
-def agree(data, prototype, case):
+def agree(book, prototype, case):
     """Does a case with this code agree with a prototype with that one, by the model's similarity? None if it has no value."""
-    return None if case < 0 else bool(case in data.k_idx[data.k_ptr[prototype] : data.k_ptr[prototype + 1]])
+    return None if case < 0 else bool(case in book.k_idx[book.k_ptr[prototype] : book.k_ptr[prototype + 1]])
 
 
 def find_key_features(model, s):
@@ -325,7 +328,7 @@ def linear_weights(classifier, n_classes):
 # --- checks ---------------------------------------------------------------------------------------------------------------
 
 
-def check_parts(estimator):
+def check_parts(estimator, fit_params):
     """(case model, classifier or None), neither of them cloned yet."""
     if estimator.by not in ("memberships", "prototype"):
         raise ValueError(f"by must be 'memberships' or 'prototype', not {estimator.by!r}.")
@@ -340,7 +343,7 @@ def check_parts(estimator):
         return model, choose(estimator.classifier, default_classifier)
     if estimator.classifier is not None:
         raise ValueError("by='prototype' uses no classifier; leave classifier out, or use by='memberships'.")
-    if model.candidates is not None:
+    if fit_params.get("candidates") is not None:
         raise ValueError(
             "by='prototype' needs prototypes with labels, but candidates have none: give prototype_prior to choose among the "
             "cases of X instead, or use by='memberships'."

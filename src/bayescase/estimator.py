@@ -271,8 +271,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         check_watch(checkpoint, callback)
         table, catalogue = read(X), None if candidates is None else read(candidates)
         names = check_names(case_names, (table if catalogue is None else catalogue).n_cases)
-        self.encoder_ = fit_encoder(self.encoder, table, catalogue)
-        encoding = self.encoder_.encoding_
+        encoding = fit_encoder(self.encoder, table, catalogue).encoding_
         if self.verbose:
             print(*types_in_words(encoding), sep="\n", file=sys.stderr)
         given = Given(catalogue, pins, prototype_prior, init)
@@ -307,7 +306,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             raise ParameterError(
                 "{parameter} must be a whole number of at least 1, not {value!r}.", parameter="n_iter", value=n_iter
             )
-        run = getattr(self, "_run", None)
+        run = self.__dict__.get("_run")
         if run is None:
             if checkpoint is None or not os_path.exists(checkpoint):
                 raise ParameterError(
@@ -321,19 +320,22 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         return self._finish(run, self.fitted_.case_names, checkpoint, callback, resume=False)
 
     def _finish(self, run, names, checkpoint, callback, resume=True):
-        """Run to the end, and show what was found."""
-        self._run = None
+        """Run to the end, and show what was found. After an error the model is what it was."""
         try:
             if resume and checkpoint is not None and os_path.exists(checkpoint):
                 run.resume(checkpoint)
             run_to_end(run, Watch(callback, checkpoint, self.verbose))
-            self._show(Fitted.of_run(run, names))
-        finally:
-            if self.warm_start:
-                self._run = run
-            else:
-                run.close()
-        warn_of_results(self.fitted_)
+            fitted = Fitted.of_run(run, names)
+        except BaseException:
+            run.close()
+            raise
+        self.__dict__.pop("_run", None)
+        if self.warm_start:
+            self._run = run
+        else:
+            run.close()
+        self._show(fitted)
+        warn_of_results(fitted)
         return self
 
     def _choose_seed(self, checkpoint):

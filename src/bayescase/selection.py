@@ -14,9 +14,10 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold
 from sklearn.utils import check_random_state
 
+from .errors import ParameterError
 from .estimator import BayesianCaseModel
 from .reading.tables import read
-from .sampling.checks import is_int
+from .sampling.problem import is_int
 
 # The default model runs shorter than a fit for its own sake, with as many chains, since a better start helps more than a longer
 # run: on 12 simulated tables (120 cases, 10 features, 3 or 5 planted clusters) 100 sweeps of 4 chains recommend the planted
@@ -68,6 +69,7 @@ def select_n_clusters(
     n_clusters: Iterable[int] = range(1, 9),
     *,
     model: BayesianCaseModel | None = None,
+    candidates: Any = None,
     cv: int = 5,
     n_jobs: int | None = None,
     random_state: Any = None,
@@ -86,6 +88,8 @@ def select_n_clusters(
     model : BayesianCaseModel, default=None
         Settings of every fit, besides the number of clusters and the seed. If None, the default model with 100 sweeps of 4
         chains.
+    candidates : table, default=None
+        The catalogue that prototypes are chosen from, as for `BayesianCaseModel.fit`; the cases of each fit if None.
     cv : int, default=5
         Number of folds.
     n_jobs : int, default=None
@@ -114,7 +118,11 @@ def select_n_clusters(
 
     def held_out(task):
         S, k = task
-        fitted = clone(model).set_params(n_clusters=S, random_state=int(seeds[k])).fit(table.take(folds[k][0]))
+        fitted = (
+            clone(model)
+            .set_params(n_clusters=S, random_state=int(seeds[k]))
+            .fit(table.take(folds[k][0]), candidates=candidates)
+        )
         return fitted.score_samples(table.take(folds[k][1]))
 
     tasks = [(S, k) for S in numbers for k in range(cv)]
@@ -190,17 +198,11 @@ def check_model(model) -> BayesianCaseModel:
         return BayesianCaseModel(n_iter=SWEEPS, n_chains=CHAINS)
     if not isinstance(model, BayesianCaseModel):
         raise TypeError(f"model must be a BayesianCaseModel, not {model!r}.")
-    if not all(isinstance(start, str) for start in np.ravel(np.asarray(model.init, dtype=object))):
-        raise ValueError("init cannot be labels here: they would be those of all cases and of one number of clusters.")
-    for name in ("pins", "subspace_prior"):
-        if getattr(model, name) is not None:
-            raise ValueError(f"{name} cannot be used here: it speaks of single clusters, and their number changes.")
-    if np.ndim(model.prototype_prior) > 1:
-        raise ValueError("prototype_prior cannot be given per cluster here: the number of clusters changes.")
-    if model.candidates is None and model.prototype_prior is not None:
-        raise ValueError("prototype_prior needs candidates here: without them, they would be weights of all cases.")
-    if model.checkpoint is not None:
-        raise ValueError("checkpoint cannot be used here: one file cannot hold several fits.")
+    if model.subspace_prior is not None:
+        raise ParameterError(
+            "{parameter} cannot be used here: it speaks of single clusters, and their number changes.",
+            parameter="subspace_prior",
+        )
     return model
 
 

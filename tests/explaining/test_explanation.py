@@ -49,7 +49,7 @@ def alone():
 def keyless(planted):
     """No feature belongs to a subspace, and the cases are not the catalogue."""
     x, _ = planted(N=30, P=4)
-    return BayesianCaseModel(2, q=0.001, c=0.01, n_iter=40, n_chains=1, candidates=x[:7], random_state=0).fit(x)
+    return BayesianCaseModel(2, q=0.001, c=0.01, n_iter=40, n_chains=1, random_state=0).fit(x, candidates=x[:7])
 
 
 def log_phi(model, j):
@@ -124,7 +124,7 @@ def test_roles_are_the_public_attributes(table):
 
 def brute_agreement(model, s, i):
     """(agreeing, comparable) key features of case i, value by value."""
-    own, case = model.prototype_cases_[s], model._encoding.decode(model._data.x[i : i + 1])[0]
+    own, case = model.prototype_cases_[s], model.fitted_.encoding.decode(model.fitted_.data.x[i : i + 1])[0]
     keys = [j for j in np.flatnonzero(model.subspaces_[s]) if own[j] is not None and case[j] is not None]
     return sum(own[j] == case[j] for j in keys), len(keys)
 
@@ -164,7 +164,7 @@ def test_members_go_from_most_to_least_agreeing_and_include_both_ends(words):
 def test_agreement_follows_the_similarity_of_the_model():
     x = np.array([[1], [2], [3], [9]] * 5)
     pins = {"prototypes": {0: 1}, "subspaces": {0: {"x0": True}}}
-    model = BayesianCaseModel(1, similarity=("within", 1), pins=pins, n_iter=20, n_chains=1, random_state=0).fit(x)
+    model = BayesianCaseModel(1, similarity=("within", 1), n_iter=20, n_chains=1, random_state=0).fit(x, pins=pins)
     found = model.explain_agreement(0)
     assert found.features[0].agreeing == pytest.approx(0.75)  # 1, 2 and 3 are within 1 of 2
     assert {m.agrees for m in found.members} == {(True,), (False,)}
@@ -179,7 +179,7 @@ def test_criticisms_are_the_worst_members_that_differ(which, request):
         for i in np.flatnonzero(model.labels_ == s):
             agrees, of = brute_agreement(model, s, i)
             if agrees < of:
-                case = model._encoding.decode(model._data.x[i : i + 1])[0]
+                case = model.fitted_.encoding.decode(model.fitted_.data.x[i : i + 1])[0]
                 fit[i] = sum(log_phi(model, j)[case[j]][s] for j in keys if case[j] is not None)
         worst = sorted(fit.values())[:5]
         np.testing.assert_allclose([fit[c.row] for c in cluster.criticisms], worst)
@@ -188,7 +188,7 @@ def test_criticisms_are_the_worst_members_that_differ(which, request):
 def test_neighbours_share_most_key_values(words):
     for i in range(6):
         case = words.explain_case(i)
-        x, keys = words._data.x, np.flatnonzero(words.subspaces_[case.cluster])
+        x, keys = words.fitted_.data.x, np.flatnonzero(words.subspaces_[case.cluster])
         same = (x[:, keys] == x[i, keys]).sum(axis=1)
         assert case.neighbours[0].agrees == case.neighbours[0].of == len(keys)  # the case itself is one
         assert [n.agrees for n in case.neighbours] == sorted(same, reverse=True)[:5]

@@ -109,8 +109,8 @@ def test_any_mixed_table_with_settings(columns, top, bins):
     model = works_or_says_why(columns, encoder={"top_values": top, "bins": bins, "missing_values": ["?", -2]})
     if model is not None:
         assert not any("?" in values or -2 in values for values in model.feature_values_)
-        as_read = Encoding.from_json(model._encoding.to_json())
-        assert as_read.features == model._encoding.features
+        as_read = Encoding.from_json(model.fitted_.encoding.to_json())
+        assert as_read.features == model.fitted_.encoding.features
 
 
 MIXED = st.one_of(st.none(), st.text(max_size=2), st.integers(-9, 9), st.booleans(), st.floats(), st.binary(max_size=1))
@@ -137,7 +137,7 @@ def test_objects_of_mixed_types_are_words(rows):
 def test_any_sparse_matrix(rows, layout, dtype, max_count):
     counts = np.array(rows).astype(dtype)
     model = works_or_says_why(getattr(scipy.sparse, layout)(counts), encoder={"max_count": max_count})
-    shown = model._encoding.decode(model._data.x)
+    shown = model.fitted_.encoding.decode(model.fitted_.data.x)
     for j in range(3):
         for cell, count in zip(shown[:, j], counts[:, j], strict=True):
             assert cell is bool(count) if max_count == 1 else int(str(cell).rstrip("+")) == min(int(count), max_count)
@@ -222,12 +222,12 @@ def test_cases_that_the_model_shows_can_be_given_back(described):
     names = list(described.feature_types_)
     prototypes = pd.DataFrame(described.prototype_cases_, columns=names)
     x = described._encode(prototypes)  # no warning of values never seen
-    assert np.array_equal(x, described._data.candidates[described.prototypes_])
+    assert np.array_equal(x, described.fitted_.data.candidates[described.prototypes_])
     drawn = described.sample(50, random_state=0)[0]
-    assert np.array_equal(described._encoding.decode(described._encode(pd.DataFrame(drawn, columns=names))), drawn)
+    assert np.array_equal(described.fitted_.encoding.decode(described._encode(pd.DataFrame(drawn, columns=names))), drawn)
     counts = scipy.sparse.random(30, 6, 0.4, random_state=0, data_rvs=lambda n: np.arange(n) % 5 + 1, format="csr")
     model = BayesianCaseModel(2, encoder={"max_count": 3}, **TINY).fit(counts)
-    assert np.array_equal(model._encode(model.prototype_cases_), model._data.x[model.prototypes_])
+    assert np.array_equal(model._encode(model.prototype_cases_), model.fitted_.data.x[model.prototypes_])
 
 
 def test_unnamed_columns_keep_their_positions():
@@ -251,13 +251,13 @@ def test_the_guess_can_be_given_back(table):
 
 def test_candidates_are_matched_by_name(table):
     params = {"encoder": CaseEncoder(**SETTINGS), **TINY}
-    model = BayesianCaseModel(2, candidates=table[:9], **params).fit(table)
+    model = BayesianCaseModel(2, **params).fit(table, candidates=table[:9])
     turned = table[:9][["size", "town", "grade", "age"]].assign(extra="so")
-    again = BayesianCaseModel(2, candidates=turned, **params).fit(table)
+    again = BayesianCaseModel(2, **params).fit(table, candidates=turned)
     assert np.array_equal(model.prototypes_, again.prototypes_)
     assert np.array_equal(model.prototype_cases_, again.prototype_cases_)
     with pytest.raises(ValueError, match=r"^candidates has no columns 'grade', 'size'\.$"):
-        BayesianCaseModel(2, candidates=table[["age", "town"]], **params).fit(table)
+        BayesianCaseModel(2, **params).fit(table, candidates=table[["age", "town"]])
 
 
 def test_verbose_shows_the_guess(table, capsys):
@@ -273,8 +273,8 @@ def test_everything_survives_a_file(described, table, tmp_path, same):
     same(described, again)
     new = table.assign(town=["mars"] * 59 + ["?"])
     assert np.array_equal(again.transform(new), described.transform(new))
-    assert again._encoding.markers == ("?", -1)
-    assert again._encoding.features == described._encoding.features
+    assert again.fitted_.encoding.markers == ("?", -1)
+    assert again.fitted_.encoding.features == described.fitted_.encoding.features
     refit = again.fit(table)  # the parameters came back in a form that fits the same model
     assert refit.feature_values_ == described.feature_values_
 
@@ -403,7 +403,7 @@ def test_mushroom():
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Feature '.*' has one value only")  # veil-type
         model = BayesianCaseModel(8, encoder={"missing_values": "?"}, n_iter=60, n_chains=2, random_state=0).fit(X)
-    assert (model._data.x < 0).sum() == missing
+    assert (model.fitted_.data.x < 0).sum() == missing
     assert set(model.feature_types_.values()) == {"category"}
     purity = sum(poisonous[model.labels_ == s].value_counts().max() for s in np.unique(model.labels_)) / len(X)
     assert purity > 0.8
@@ -415,7 +415,7 @@ def test_votes():
     model = BayesianCaseModel(2, encoder={"missing_values": "?"}, n_iter=100, n_chains=2, random_state=0)
     with pytest.warns(UserWarning, match="Row 248 has no value at all"):  # who never voted
         model.fit(pl.from_pandas(X))
-    assert (model._data.x < 0).sum() == 392
+    assert (model.fitted_.data.x < 0).sum() == 392
     assert {len(values) for values in model.feature_values_} == {2}
     assert adjusted_rand_score(party, model.labels_) > 0.4
 
@@ -424,7 +424,7 @@ def test_soybean():
     soybean = rows_of("uci_soybean_large.csv")
     X = pa.Table.from_pandas(soybean.iloc[:, 1:])
     model = BayesianCaseModel(15, encoder={"missing_values": "?"}, n_iter=60, n_chains=1, random_state=0).fit(X)
-    assert (model._data.x < 0).sum() == 2337
+    assert (model.fitted_.data.x < 0).sum() == 2337
     assert adjusted_rand_score(soybean.iloc[:, 0], model.labels_) > 0.25
 
 
@@ -444,7 +444,7 @@ def test_newsgroups():
     often = np.argsort(-counts.getnnz(axis=0))[:150]
     X = counts[::20][:, often]
     model = BayesianCaseModel(5, n_iter=10, n_chains=1, random_state=0).fit(X)
-    assert np.array_equal(model._data.x % 2, (X.toarray() > 0).astype(int))
+    assert np.array_equal(model.fitted_.data.x % 2, (X.toarray() > 0).astype(int))
     assert set(model.feature_types_.values()) == {"count"}
     assert np.isfinite(model.score(X[:50]))
     capped = BayesianCaseModel(5, encoder={"max_count": 3}, n_iter=3, n_chains=1, random_state=0).fit(X)

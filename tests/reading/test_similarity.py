@@ -24,12 +24,12 @@ def fit(X, similarity, sampler="rows", **params):
 
 def table_of(model, j):
     """K of feature j as a matrix, from the sparse table."""
-    data = model._data
+    data = model.fitted_.data
     codes = range(data.offset[j], data.offset[j + 1])
     K = np.zeros((len(codes), len(codes)))
     for u in codes:
-        part = slice(data.k_ptr[u], data.k_ptr[u + 1])
-        K[u - codes.start, data.k_idx[part] - codes.start] = data.k_val[part]
+        part = slice(data.book.k_ptr[u], data.book.k_ptr[u + 1])
+        K[u - codes.start, data.book.k_idx[part] - codes.start] = data.book.k_val[part]
     return K
 
 
@@ -158,7 +158,7 @@ def test_rows_are_the_prototypes_values(sampler):
             "subspaces": {0: {0: True}, 1: {0: False}},
             "cases": dict.fromkeys(range(12), 1) | {0: 0},
         }
-        model = BayesianCaseModel(2, lam=2.0, c=10.0, similarity=K, pins=pins, sampler=sampler, **QUICK).fit(x)
+        model = BayesianCaseModel(2, lam=2.0, c=10.0, similarity=K, sampler=sampler, **QUICK).fit(x, pins=pins)
         expected = 2.0 * (1 + 10.0 * K[prototype]) + [1, 0, 0]
         assert np.allclose(model.value_probabilities_[0][0], expected / expected.sum())
         assert np.allclose(model.value_probabilities_[0][1], (2.0 + np.array([3, 4, 4])) / (6 + 11))

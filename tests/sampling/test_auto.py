@@ -133,7 +133,7 @@ def test_the_probabilities_are_those_of_the_draws(holes, sampler):
     numbers = []
     for chain in model.draws_.z[model.chain_overlap_ >= 0.9]:
         for z in chain:
-            seen = model._data.x >= 0
+            seen = model.fitted_.data.x >= 0
             counts = np.stack([((z == s) & seen).sum(axis=1) for s in range(8)], axis=1)
             numbers.append(len(set(counts.argmax(axis=1))))
     expected = {n: numbers.count(n) / len(numbers) for n in sorted(set(numbers))}
@@ -235,12 +235,12 @@ def test_every_draw_has_its_log_joint(holes, sampler):
     model = make({"n_clusters": 3, "alpha": 0}, sampler, keep_draws=True).fit(holes)
     for c in range(2):
         for z, p, omega, value in zip(*(part[c] for part in model.draws_), strict=True):
-            assert log_joint(model._data, model._hyper, z, p, omega) == pytest.approx(value, rel=1e-6)
+            assert log_joint(model.fitted_.data, model.fitted_.hyper, z, p, omega) == pytest.approx(value, rel=1e-6)
 
 
 def test_alpha_zero_is_one_label_per_case(holes, sampler):
     model = make({"n_clusters": 3, "alpha": 0}, sampler, keep_draws=True).fit(holes)
-    seen = model._data.x >= 0
+    seen = model.fitted_.data.x >= 0
     for z in model.draws_.z.reshape(-1, *holes.shape):
         assert all(len(set(row[observed])) == 1 for row, observed in zip(z, seen, strict=True) if observed.any())
 
@@ -280,7 +280,7 @@ def test_an_empty_new_case_belongs_to_clusters_as_they_are_large(holes, sampler)
     """Where the shares of the clusters are learned, a case without values has those; else every cluster has the same."""
     empty = np.full((1, 8), np.nan)
     auto = make(KINDS["auto, alpha 0"], sampler).fit(holes)
-    assert np.allclose(auto.transform(empty)[0], auto._posterior["prior"].mean(axis=0), atol=0.1)
+    assert np.allclose(auto.transform(empty)[0], auto.fitted_.posterior.prior.mean(axis=0), atol=0.1)
     assert np.allclose(make({"n_clusters": 3, "alpha": "learn"}, sampler).fit(holes).transform(empty), 1 / 3, atol=0.05)
 
 
@@ -332,7 +332,7 @@ def test_n_iter_auto(kind, holes):
     ids=str,
 )
 def test_a_checkpoint_of_other_settings_is_refused(holes, change, tmp_path):
-    BayesianCaseModel(3, checkpoint=tmp_path / "run", **QUICK).fit(holes)
+    BayesianCaseModel(3, **QUICK).fit(holes, checkpoint=tmp_path / "run")
     with pytest.raises(ValueError, match="belongs to other data or settings"):
         BayesianCaseModel(**{"n_clusters": 3, "checkpoint": tmp_path / "run"} | QUICK | change).fit(holes)
 
@@ -355,7 +355,7 @@ def test_arviz_has_what_is_learned(holes):
             posterior = model.to_arviz()["posterior"]
         assert {"alpha", "lam", "c", "q", "clusters_in_use"} <= set(posterior.data_vars)
         sweeps = posterior["draw"].values
-        assert np.array_equal(posterior["alpha"].values, model._trace["alpha"][:, sweeps])
+        assert np.array_equal(posterior["alpha"].values, model.fitted_.trace["alpha"][:, sweeps])
         if keep_draws:
             assert posterior["prototype"].shape[-1] == posterior["subspace"].shape[2] == model.n_clusters_
 
@@ -386,7 +386,7 @@ def test_damaged_files_are_refused(holes, tmp_path):
         with pytest.raises(FileFormatError, match="not a whole bayescase model"):
             BayesianCaseModel.load(path)
 
-    posterior, trace, hyper = model._posterior, model._trace, model._hyper
+    posterior, trace, hyper = model._posterior, model.fitted_.trace, model.fitted_.hyper
     for name in ("prior", "relabel", "tables"):
         refused(_posterior=posterior | {name: posterior[name][:, :-1]})
     for name in ("prior", "relabel"):

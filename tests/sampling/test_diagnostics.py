@@ -14,7 +14,8 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 import bayescase.sampling.diagnostics
 import bayescase.sampling.run
 from bayescase import BayesianCaseModel
-from bayescase.sampling.diagnostics import QUANTITIES, RATES, TRACED, Round, ess_bulk, ess_tail, is_settled, r_hat
+from bayescase.sampling.diagnostics import QUANTITIES, RATES, TRACED, ess_bulk, ess_tail, is_settled, r_hat
+from bayescase.sampling.plan import Round
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # 0.x announces 1.x whenever it is imported
@@ -198,17 +199,17 @@ def test_the_table(fitted):
 
 
 def test_diagnostics_of_a_fit_are_those_of_its_trace(fitted):
-    assert tuple(fitted._trace) == TRACED
+    assert tuple(fitted.fitted_.trace) == TRACED
     assert fitted.n_iter_ == 120
     agree = fitted.chain_overlap_ >= 0.9
     for name in QUANTITIES:
-        kept, of = fitted._trace[name][:, 60:], fitted.diagnostics_.quantities[name]
+        kept, of = fitted.fitted_.trace[name][:, 60:], fitted.diagnostics_.quantities[name]
         assert of.r_hat_all == r_hat(kept)
         assert of.ess_bulk == ess_bulk(kept[agree])
         assert of.mean == pytest.approx(kept[agree].mean())
     for name, rate in fitted.diagnostics_.rates.items():
         assert 0 <= rate <= 1
-        assert rate == pytest.approx(fitted._trace[name][agree][:, 60:].mean())
+        assert rate == pytest.approx(fitted.fitted_.trace[name][agree][:, 60:].mean())
 
 
 @pytest.fixture(scope="module")
@@ -285,7 +286,7 @@ def test_starts_from_cells_are_from_cases_at_alpha_zero(easy, same):
 
 def test_more_chains_than_cases_from_labels():
     x = np.array([[0, 1], [1, 0], [0, 0]])
-    assert BayesianCaseModel(2, init=[0, 1, -1], n_chains=5, n_iter=8, random_state=0).fit(x).log_joint_.shape == (5, 8)
+    assert BayesianCaseModel(2, n_chains=5, n_iter=8, random_state=0).fit(x, init=[0, 1, -1]).log_joint_.shape == (5, 8)
 
 
 # --- n_iter="auto" --------------------------------------------------------------------------------------------------------
@@ -293,7 +294,7 @@ def test_more_chains_than_cases_from_labels():
 
 def test_auto_ends_when_the_verdict_is_good(easy):
     seen = []
-    model = BayesianCaseModel(2, n_iter="auto", keep_draws=True, callback=seen.append, random_state=0).fit(easy)
+    model = BayesianCaseModel(2, n_iter="auto", keep_draws=True, random_state=0).fit(easy, callback=seen.append)
     assert model.diagnostics_.converged
     assert model.n_iter_ == len(seen) in (250, 500, 1000)
     assert model.diagnostics_.n_sweeps == model.n_iter_ // 2

@@ -16,11 +16,14 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-import bayescase.kernels.cpu.sweep
+import bayescase.kernels.cpu.engine
+import bayescase.sampling.plan
+import bayescase.sampling.problem
 import bayescase.sampling.run
 from bayescase import BayesianCaseModel, FileFormatError
 from bayescase.model import log_joint
-from bayescase.sampling.run import Plan, doubling, heat_at, one_round
+from bayescase.sampling.plan import Plan, Round, doubling, one_round
+from bayescase.sampling.run import Run
 
 SETTINGS = {"alpha": 0.3, "n_iter": 40, "n_chains": 2, "keep_draws": True, "random_state": 0}
 
@@ -45,14 +48,14 @@ def test_the_number_of_threads_changes_nothing(holes, sampler, n_chains, same):
 def test_the_split_into_blocks_changes_nothing(holes, sampler, cells, same, monkeypatch):
     whole = BayesianCaseModel(3, sampler=sampler, **SETTINGS | {"n_chains": 1}).fit(holes)
     blocks = []
-    prepare = bayescase.kernels.cpu.sweep.Work.__init__
+    prepare = bayescase.kernels.cpu.engine.Threads.__init__
 
-    def spy(self, data, hyper, z_type, pool=None, n_blocks=1, rises=None):
+    def spy(self, offset, S, n_jobs=1, n_blocks=1):
         blocks.append(n_blocks)
-        prepare(self, data, hyper, z_type, pool, n_blocks, rises)
+        prepare(self, offset, S, n_jobs, n_blocks)
 
-    monkeypatch.setattr(bayescase.sampling.run, "BLOCK_CELLS", cells)
-    monkeypatch.setattr(bayescase.kernels.cpu.sweep.Work, "__init__", spy)
+    monkeypatch.setattr(bayescase.kernels.cpu.engine, "BLOCK_CELLS", cells)
+    monkeypatch.setattr(bayescase.kernels.cpu.engine.Threads, "__init__", spy)
     same(whole, clone(whole).set_params(n_jobs=3).fit(holes))
     assert blocks[0] > 1  # else nothing was tested
 
@@ -76,34 +79,12 @@ def test_a_fit_in_another_thread(holes, same):
         same(reference, model)
 
 
-# --- heat -------------------------------------------------------------------------------------------------------------
-
-
-def test_heat_is_gone_before_the_first_kept_draw(holes, sampler):
-    hot = BayesianCaseModel(3, sampler=sampler, heat=0.1, **SETTINGS).fit(holes)
-    cold = clone(hot).set_params(heat=1.0).fit(holes)
-    assert not np.array_equal(hot.log_joint_, cold.log_joint_)
-    for c, d in np.ndindex(hot.draws_.log_joint.shape):
-        draw = (hot.draws_.z[c, d], hot.draws_.p[c, d], hot.draws_.omega[c, d])
-        assert log_joint(hot._data, hot._hyper, *draw) == pytest.approx(hot.draws_.log_joint[c, d], abs=1e-6)
-
-
-def test_heat_rises_to_one_by_the_middle_of_the_burn_in():
-    plan = Plan("rows", one_round(100, 40), 5, 1, ("cases",), (0,), 0.2, False, 0)
-    heat = [heat_at(plan, t) for t in range(100)]
-    assert heat[0] == 0.2
-    assert (np.diff(heat) >= 0).all()
-    assert heat[19] < 1
-    assert set(heat[20:]) == {1.0}
-    assert {heat_at(plan._replace(rounds=one_round(100, burn_in)), 0) for burn_in in (0, 1)} == {1.0}
-
-
 # --- callback ---------------------------------------------------------------------------------------------------------
 
 
 def test_the_callback_sees_every_sweep(holes, sampler):
     seen = []
-    model = BayesianCaseModel(3, sampler=sampler, callback=seen.append, **SETTINGS).fit(holes)
+    model = BayesianCaseModel(3, sampler=sampler, **SETTINGS).fit(holes, callback=seen.append)
     assert [report.sweep for report in seen] == list(range(1, 41))
     assert {report.n_iter for report in seen} == {40}
     assert np.array_equal(np.array([report.log_joint for report in seen]).T, model.log_joint_)
@@ -119,28 +100,37 @@ def test_reported_purity_is_that_of_the_draws(holes, sampler):
     observed = ~np.isnan(holes)
     n = np.stack([((model.draws_.z == s) & observed).sum(axis=3) for s in range(3)], axis=-1)
     purity = (n.max(axis=-1) / n.sum(axis=-1)).mean(axis=2)
-    np.testing.assert_allclose(model._trace["purity"][:, 20::5], purity, atol=1e-6)
-    assert np.array_equal(model._trace["subspace_size"][:, 20::5], model.draws_.omega.sum(axis=(2, 3)))
+    np.testing.assert_allclose(model.fitted_.trace["purity"][:, 20::5], purity, atol=1e-6)
+    assert np.array_equal(model.fitted_.trace["subspace_size"][:, 20::5], model.draws_.omega.sum(axis=(2, 3)))
 
 
-@pytest.mark.parametrize(("stop", "kept"), [(1, 1), (7, 1), (21, 1), (22, 1), (26, 2), (39, 4)])
-def test_the_callback_can_stop_the_run(holes, sampler, stop, kept):
-    full = BayesianCaseModel(3, sampler=sampler, **SETTINGS).fit(holes)
-    model = clone(full).set_params(callback=lambda report: report.sweep == stop)
+@pytest.mark.parametrize(
+    ("stop", "sweeps"),
+    [(1, [0]), (4, [0]), (7, [5]), (12, [5, 10]), (20, [10, 15]), (21, [10, 15]), (26, [20, 25]), (39, [20, 25, 30, 35])],
+)
+def test_the_callback_can_stop_the_run(holes, sampler, stop, sweeps):
+    """The results rest on the second half of what was run: of the burn-in, until as much has been kept after it."""
+    full, kept = BayesianCaseModel(3, sampler=sampler, **SETTINGS).fit(holes), len(sweeps)
+    model = clone(full)
+    assert not full.interrupted_
     with pytest.warns(UserWarning, match=rf"Stopped after {stop} of 40 sweeps.* {kept} kept draw{'s' * (kept > 1)} per chain"):
-        model.fit(holes)
+        model.fit(holes, callback=lambda report: report.sweep == stop)
+    assert model.interrupted_
+    assert np.array_equal(model.draws_.log_joint, full.log_joint_[:, sweeps])
     assert np.array_equal(model.log_joint_, full.log_joint_[:, :stop])
     assert model.draws_.z.shape[1] == kept
     np.testing.assert_allclose(model.memberships_.sum(axis=1), 1, atol=1e-5)
     assert model.transform(holes).shape == (90, 3)
     for c, d in np.ndindex(model.draws_.log_joint.shape):
         draw = (model.draws_.z[c, d], model.draws_.p[c, d], model.draws_.omega[c, d])
-        assert log_joint(model._data, model._hyper, *draw) == pytest.approx(model.draws_.log_joint[c, d], abs=1e-6)
+        assert log_joint(model.fitted_.data, model.fitted_.hyper, *draw) == pytest.approx(
+            model.draws_.log_joint[c, d], abs=1e-6
+        )
 
 
 def test_stopping_at_the_last_sweep_is_a_whole_run(holes, same):
     full = BayesianCaseModel(3, **SETTINGS).fit(holes)
-    same(full, clone(full).set_params(callback=lambda report: report.sweep == 40).fit(holes))  # and no warning
+    same(full, clone(full).fit(holes, callback=lambda report: report.sweep == 40))  # and no warning
 
 
 # --- Ctrl-C ---------------------------------------------------------------------------------------------------------------
@@ -153,11 +143,11 @@ def test_ctrl_c_returns_what_has_been_drawn(holes, sampler):
         if report.sweep == 30:
             signal.raise_signal(signal.SIGINT)
 
-    model = BayesianCaseModel(3, sampler=sampler, callback=interrupt, **SETTINGS)
+    model = BayesianCaseModel(3, sampler=sampler, **SETTINGS)
     with pytest.warns(UserWarning, match="Stopped after 30 of 40 sweeps"):
-        model.fit(holes)
+        model.fit(holes, callback=interrupt)
     assert signal.getsignal(signal.SIGINT) is before
-    full = clone(model).set_params(callback=None).fit(holes)
+    full = clone(model).fit(holes)
     assert np.array_equal(model.log_joint_, full.log_joint_[:, :30])
 
 
@@ -168,9 +158,9 @@ def test_a_second_ctrl_c_does_not_wait(holes):
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGINT)
 
-    model = BayesianCaseModel(3, callback=interrupt, **SETTINGS)
+    model = BayesianCaseModel(3, **SETTINGS)
     with pytest.raises(KeyboardInterrupt):
-        model.fit(holes)
+        model.fit(holes, callback=interrupt)
     assert signal.getsignal(signal.SIGINT) is before
     assert not hasattr(model, "labels_")
 
@@ -178,21 +168,19 @@ def test_a_second_ctrl_c_does_not_wait(holes):
 # --- checkpoints ------------------------------------------------------------------------------------------------------
 
 
-def stopped(model, holes, at):
+def stopped(model, holes, at, path):
     """Run until sweep `at`, with a checkpoint at the end."""
-    model.set_params(callback=lambda report: report.sweep == at)
     with pytest.warns(UserWarning, match="Stopped after"):
-        model.fit(holes)
-    return model.set_params(callback=None)
+        return model.fit(holes, checkpoint=path, callback=lambda report: report.sweep == at)
 
 
 @pytest.mark.parametrize("at", [1, 19, 20, 21, 33, 39])
 @pytest.mark.parametrize("keep_draws", [False, True])
 def test_a_run_continues_where_it_stopped(holes, sampler, at, keep_draws, same, tmp_path):
-    full = BayesianCaseModel(3, sampler=sampler, heat=0.5, **SETTINGS | {"keep_draws": keep_draws}).fit(holes)
-    model = stopped(clone(full).set_params(checkpoint=tmp_path / "run"), holes, at)
+    full = BayesianCaseModel(3, sampler=sampler, **SETTINGS | {"keep_draws": keep_draws}).fit(holes)
+    model = stopped(clone(full), holes, at, tmp_path / "run")
     sweeps = []
-    model.set_params(callback=lambda report: sweeps.append(report.sweep), n_jobs=2).fit(holes)
+    model.set_params(n_jobs=2).fit(holes, checkpoint=tmp_path / "run", callback=lambda report: sweeps.append(report.sweep))
     assert sweeps == list(range(at + 1, 41))
     same(full, model)
     assert np.array_equal(full.transform(holes), model.transform(holes))
@@ -201,22 +189,22 @@ def test_a_run_continues_where_it_stopped(holes, sampler, at, keep_draws, same, 
 
 def test_a_finished_run_is_read_not_run(holes, sampler, same, tmp_path):
     path = str(tmp_path / "run")
-    first = BayesianCaseModel(3, sampler=sampler, checkpoint=path, **SETTINGS).fit(holes)
+    first = BayesianCaseModel(3, sampler=sampler, **SETTINGS).fit(holes, checkpoint=path)
     sweeps = []
-    same(first, clone(first).set_params(callback=sweeps.append).fit(holes))
+    same(first, clone(first).fit(holes, checkpoint=path, callback=sweeps.append))
     assert sweeps == []
 
 
 def test_a_run_that_the_callback_ends_at_the_last_sweep_is_saved(holes, tmp_path):
     path = tmp_path / "run"
-    BayesianCaseModel(3, checkpoint=path, callback=lambda report: report.sweep == 40, **SETTINGS).fit(holes)
+    BayesianCaseModel(3, **SETTINGS).fit(holes, checkpoint=path, callback=lambda report: report.sweep == 40)
     assert path.exists()
 
 
 def test_checkpoints_are_written_on_the_way(holes, tmp_path, monkeypatch):
     monkeypatch.setattr(bayescase.sampling.run, "CHECKPOINT_SECONDS", 0.0)
     path, seen = tmp_path / "run", []
-    BayesianCaseModel(3, checkpoint=path, callback=lambda report: seen.append(path.exists()), **SETTINGS).fit(holes)
+    BayesianCaseModel(3, **SETTINGS).fit(holes, checkpoint=path, callback=lambda report: seen.append(path.exists()))
     assert seen == [False] + [True] * 39
 
 
@@ -227,7 +215,6 @@ CHANGES = {
     "q": {"q": 0.7},
     "q per feature": {"q": [0.8] * 6 + [0.7]},
     "seed": {"random_state": 1},
-    "n_iter": {"n_iter": 41},
     "auto": {"n_iter": "auto"},
     "burn_in": {"burn_in": 21},
     "thin": {"thin": 4},
@@ -235,62 +222,194 @@ CHANGES = {
     "sampler": {"sampler": "collapsed"},
     "init": {"init": "cases"},
     "one init": {"init": ["seeded", "cells"]},
-    "labels": {"init": [0] * 90},
-    "heat": {"heat": 0.9},
     "keep_draws": {"keep_draws": False},
     "n_clusters": {"n_clusters": 4},
+}
+ROW_CHANGES = {
+    "labels": {"init": [0] * 90},
     "weights": {"prototype_prior": [2.0] + [1.0] * 89},
     "candidates": {"candidates": np.zeros((4, 7))},
+    "pins": {"pins": {"cases": {3: 1}}},
 }
 
 
-@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+@pytest.mark.parametrize("change", (CHANGES | ROW_CHANGES).values(), ids=CHANGES | ROW_CHANGES)
 def test_a_checkpoint_of_other_settings_is_refused(holes, change, tmp_path):
     path = tmp_path / "run"
-    model = BayesianCaseModel(3, checkpoint=path, **SETTINGS).fit(holes)
+    model = BayesianCaseModel(3, **SETTINGS).fit(holes, checkpoint=path)
     before = path.read_bytes()
     with pytest.raises(ValueError, match="belongs to other data or settings; delete it or choose another path"):
-        model.set_params(**change).fit(holes)
+        of_rows = change if change in ROW_CHANGES.values() else {}
+        model.set_params(**{} if of_rows else change).fit(holes, checkpoint=path, **of_rows)
     assert path.read_bytes() == before
 
 
 def test_a_checkpoint_of_other_data_is_refused(holes, tmp_path):
-    model = BayesianCaseModel(3, checkpoint=tmp_path / "run", **SETTINGS).fit(holes)
+    model = BayesianCaseModel(3, **SETTINGS).fit(holes, checkpoint=tmp_path / "run")
     other = holes.copy()
     i, j = np.argwhere(~np.isnan(other))[0]
     other[i, j] = np.nan
     for X in (other, holes[:-1], holes[:, :-1]):
         with pytest.raises(ValueError, match="belongs to other data or settings"):
-            model.fit(X)
+            model.fit(X, checkpoint=tmp_path / "run")
 
 
 def test_a_checkpoint_without_a_seed_continues_too(holes, tmp_path):
     """random_state=None is the default; a run that was killed must not be lost for it."""
-    model = BayesianCaseModel(3, checkpoint=tmp_path / "run", **SETTINGS | {"random_state": None})
-    stopped(model, holes, 30)
+    model = stopped(BayesianCaseModel(3, **SETTINGS | {"random_state": None}), holes, 30, tmp_path / "run")
     part = model.log_joint_
-    model.fit(holes)
+    model.fit(holes, checkpoint=tmp_path / "run")
     assert np.array_equal(model.log_joint_[:, :30], part)
 
 
 @pytest.mark.parametrize("damage", [lambda raw: raw[: len(raw) // 2], lambda raw: b"", lambda raw: b"not a checkpoint"])
 def test_a_damaged_checkpoint_is_refused(holes, damage, tmp_path):
     path = tmp_path / "run"
-    model = BayesianCaseModel(3, checkpoint=path, **SETTINGS).fit(holes)
+    model = BayesianCaseModel(3, **SETTINGS).fit(holes, checkpoint=path)
     path.write_bytes(damage(path.read_bytes()))
     labels = model.labels_
     with pytest.raises(FileFormatError, match="not a whole bayescase file"):
-        model.fit(holes)
+        model.fit(holes, checkpoint=path)
     assert model.labels_ is labels
 
 
 def test_a_model_is_no_checkpoint_and_the_reverse(holes, tmp_path):
-    model = BayesianCaseModel(3, checkpoint=tmp_path / "run", **SETTINGS).fit(holes)
+    model = BayesianCaseModel(3, **SETTINGS).fit(holes, checkpoint=tmp_path / "run")
     model.save(tmp_path / "model")
     with pytest.raises(FileFormatError, match="holds a model, not a checkpoint"):
-        model.set_params(checkpoint=tmp_path / "model").fit(holes)
+        model.fit(holes, checkpoint=tmp_path / "model")
     with pytest.raises(FileFormatError, match="holds a checkpoint, not a model"):
         BayesianCaseModel.load(tmp_path / "run")
+
+
+# --- longer runs ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("first", "more", "burn_in"), [(40, 40, None), (40, 61, None), (40, 13, 20), (40, 39, 20)])
+@pytest.mark.parametrize("way", ["memory", "checkpoint", "saved"])
+def test_running_longer_is_one_long_run(holes, sampler, first, more, burn_in, way, same, tmp_path, monkeypatch):
+    """As many sweeps again or more: the second half of all is kept. Fewer: the burn-in stays."""
+    monkeypatch.setattr(bayescase.sampling.problem, "SINGLE_LABEL", 10)  # of both: short runs begin with fewer such sweeps
+    settings = SETTINGS | {"sampler": sampler}
+    long = BayesianCaseModel(3, **settings | {"n_iter": first + more, "burn_in": burn_in}).fit(holes)
+    path = None if way == "memory" else tmp_path / "run"
+    model = BayesianCaseModel(3, warm_start=way == "memory", **settings | {"n_iter": first}).fit(holes, checkpoint=path)
+    if way == "saved":
+        model.save(tmp_path / "model")
+        model = BayesianCaseModel.load(tmp_path / "model")
+    assert model.more(more, checkpoint=path) is model
+    same(long, model)
+    assert np.array_equal(long.transform(holes), model.transform(holes))
+    assert model.n_iter_ == first + more
+
+
+def test_a_fit_with_more_sweeps_goes_on_from_the_checkpoint_of_one_with_fewer(holes, same, tmp_path, monkeypatch):
+    monkeypatch.setattr(bayescase.sampling.problem, "SINGLE_LABEL", 10)
+    BayesianCaseModel(3, **SETTINGS).fit(holes, checkpoint=tmp_path / "run")
+    sweeps, long = [], BayesianCaseModel(3, **SETTINGS | {"n_iter": 90})
+    same(clone(long).fit(holes), long.fit(holes, checkpoint=tmp_path / "run", callback=lambda r: sweeps.append(r.sweep)))
+    assert sweeps == list(range(41, 91))
+
+
+def test_a_run_that_was_stopped_can_go_on(holes, tmp_path):
+    model = stopped(BayesianCaseModel(3, **SETTINGS), holes, 12, tmp_path / "run")
+    model.more(30, checkpoint=tmp_path / "run")
+    assert not model.interrupted_
+    full = BayesianCaseModel(3, **SETTINGS | {"n_iter": 42}).fit(holes)
+    assert np.array_equal(model.log_joint_, full.log_joint_)
+    assert np.array_equal(model.memberships_, full.memberships_)
+
+
+@pytest.mark.usefixtures("short_rounds")
+def test_an_auto_run_can_go_on(holes):
+    model = BayesianCaseModel(3, warm_start=True, **AUTO).fit(holes)
+    before = model.log_joint_
+    model.more(160)
+    assert model.fitted_.kept == (160, 320)
+    assert np.array_equal(model.log_joint_[:, :160], before)
+    model.more(10)
+    assert model.fitted_.kept == (160, 330)
+
+
+def test_without_a_run_there_is_nothing_to_go_on_with(holes, tmp_path):
+    model = BayesianCaseModel(3, **SETTINGS).fit(holes)
+    for path in (None, tmp_path / "nothing"):
+        with pytest.raises(ValueError, match="There is no run to go on with: fit with warm_start=True, or give the checkpoint"):
+            model.more(10, checkpoint=path)
+    with pytest.raises(ValueError, match="n_iter must be a whole number of at least 1"):
+        model.more(0)
+
+
+def test_plans_are_extended_as_one_long_run_would_be_made():
+    plan = Plan("rows", one_round(100, None), 5, 1, ("cases",), (0,), False, 0)
+    assert plan.extended(100).rounds == one_round(200, None)
+    assert plan.extended(300).rounds == one_round(400, None)
+    assert plan.extended(99).rounds == one_round(199, 50)
+    assert plan.extended(300, burn_in=50).rounds == one_round(400, 50)
+    auto = plan._replace(rounds=doubling(1000))
+    assert auto.extended(1000).rounds == (*doubling(1000), Round(1000, 2000))
+
+
+# --- a run by hand ----------------------------------------------------------------------------------------------------
+
+
+def problem_of(holes, pins=None, **settings):
+    model = BayesianCaseModel(3, **SETTINGS | settings).fit(holes, pins=pins)
+    return model, model.fitted_.problem
+
+
+def test_a_run_advances_step_by_step(holes, sampler):
+    model, problem = problem_of(holes, sampler=sampler)
+    with Run(problem, n_jobs=2) as run:
+        assert not run.advance(7)
+        assert not run.advance(13)
+        assert run.stage.sweep == 20
+        assert run.advance(100)
+        assert run.advance(5)  # there is nothing more to do
+        assert np.array_equal(run.draws().trace["log_joint"], model.log_joint_)
+
+
+def test_what_a_run_shows_on_the_way_does_not_change_it(holes):
+    model, problem = problem_of(holes)
+    with Run(problem) as run:
+        while not run.advance(9):
+            shown = run.draws()
+            assert shown.interrupted
+            assert shown.trace["log_joint"].shape == (2, run.stage.sweep)
+        found = run.draws()
+    assert np.array_equal(found.chains[0].memberships, chain_memberships(problem, 0))
+    assert np.array_equal(found.trace["log_joint"], model.log_joint_)
+
+
+def chain_memberships(problem, c):
+    with Run(problem) as run:
+        run.advance()
+        return run.draws().chains[c].memberships.copy()
+
+
+def test_pins_can_change_while_a_run_goes_on(holes, sampler):
+    """What is pinned holds from then on, what was kept is forgotten, and the counts stay those of z."""
+    pins = {"cases": {3: 1, 4: 1, 50: 2}, "prototypes": {0: 7}, "subspaces": {1: {2: True, 3: False}}}
+    _, pinned = problem_of(holes, pins, sampler=sampler)
+    _, free = problem_of(holes, sampler=sampler)
+    with Run(free) as run:
+        run.advance(10)
+        run.repin(pinned)
+        run.advance(20)
+        for chain in run.chains:
+            codes, z, _ = chain.rows.take(slice(None))
+            for row, s in pins["cases"].items():
+                assert (z[row][codes[row] >= 0] == s).all()
+            assert chain.state.p[0] == 7
+            assert chain.state.omega[1, 2]
+            assert not chain.state.omega[1, 3]
+            again = chain.rows.recount(len(chain.state.n_sv))
+            assert np.array_equal(again.n_sv, chain.state.n_sv)
+            assert np.array_equal(again.n_rows, chain.state.n_rows)
+        assert run.draws().kept.first >= 10
+        run.repin(free)
+        run.advance()
+        assert run.stage.finished
 
 
 # --- n_iter="auto" ----------------------------------------------------------------------------------------------------
@@ -301,7 +420,7 @@ AUTO = SETTINGS | {"n_iter": "auto", "max_iter": 160}
 @pytest.fixture
 def short_rounds(monkeypatch):
     """Rounds that end after 20, 40, 80 and 160 sweeps."""
-    monkeypatch.setattr(bayescase.sampling.run, "FIRST_ROUND", 20)
+    monkeypatch.setattr(bayescase.sampling.plan, "FIRST_ROUND", 20)
 
 
 @pytest.mark.parametrize(
@@ -329,14 +448,14 @@ def test_threads_change_nothing_with_auto(holes, sampler, same):
 @pytest.mark.usefixtures("short_rounds")
 @pytest.mark.parametrize("at", [1, 10, 19, 20, 21, 39, 40, 41, 79, 80, 100])
 def test_an_auto_run_continues_where_it_stopped(holes, at, same, tmp_path):
-    full = BayesianCaseModel(3, heat=0.5, **AUTO).fit(holes)
+    full = BayesianCaseModel(3, **AUTO).fit(holes)
     assert full.n_iter_ == 160
-    model = stopped(clone(full).set_params(checkpoint=tmp_path / "run"), holes, at)
+    model = stopped(clone(full), holes, at, tmp_path / "run")
     sweeps = []
-    model.set_params(callback=lambda report: sweeps.append(report.sweep)).fit(holes)
+    model.fit(holes, checkpoint=tmp_path / "run", callback=lambda report: sweeps.append(report.sweep))
     assert sweeps == list(range(at + 1, 161))
     same(full, model)
-    same(full, model.fit(holes))  # a finished run is read, not run
+    same(full, model.fit(holes, checkpoint=tmp_path / "run"))  # a finished run is read, not run
     assert len(sweeps) == 160 - at
 
 
@@ -355,12 +474,12 @@ def test_what_ended_an_auto_run_is_remembered(holes, apart, same, tmp_path, monk
     full = BayesianCaseModel(3, **AUTO).fit(holes)
     assert full.n_iter_ == 40
     for at in (20, 39, 40):
-        model = clone(full).set_params(checkpoint=tmp_path / f"run {at}", callback=lambda report, at=at: report.sweep == at)
+        model, path = clone(full), tmp_path / f"run {at}"
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Stopped after")
-            model.fit(holes)
+            model.fit(holes, checkpoint=path, callback=lambda report, at=at: report.sweep == at)
         assert model.n_iter_ == at
-        same(full, model.set_params(callback=None).fit(holes))
+        same(full, model.fit(holes, checkpoint=path))
 
 
 @pytest.mark.usefixtures("short_rounds")
@@ -369,9 +488,9 @@ def test_ctrl_c_in_an_auto_run(holes):
         if report.sweep == 70:
             signal.raise_signal(signal.SIGINT)
 
-    model = BayesianCaseModel(3, callback=interrupt, **AUTO)
+    model = BayesianCaseModel(3, **AUTO)
     with pytest.warns(UserWarning, match="Stopped after 70 of at most 160 sweeps; the results rest on 6 kept draws"):
-        model.fit(holes)
+        model.fit(holes, callback=interrupt)
     assert np.array_equal(model.draws_.log_joint, model.log_joint_[:, 40:70:5])
 
 
@@ -389,11 +508,11 @@ CHILD = """
     import json, sys, time, warnings
     import numpy as np
     from sklearn.exceptions import ConvergenceWarning
-    import bayescase.sampling.run
+    import bayescase.sampling.plan, bayescase.sampling.run
     from bayescase import BayesianCaseModel
 
     data, path, result, sampler, keep, seconds, n_iter, more = sys.argv[1:]
-    bayescase.sampling.run.FIRST_ROUND = 15  # with "auto" rounds end after 15, 30, 60 and 120 sweeps
+    bayescase.sampling.plan.FIRST_ROUND = 15  # with "auto" rounds end after 15, 30, 60 and 120 sweeps
     bayescase.sampling.run.CHECKPOINT_SECONDS = 0.0  # every sweep: a kill is likely to hit the middle of a write
 
     def slowly(report):
@@ -403,12 +522,12 @@ CHILD = """
     model = BayesianCaseModel(
         **{"n_clusters": 3, "alpha": 0.3} | json.loads(more),
         n_iter="auto" if n_iter == "auto" else int(n_iter), max_iter=120, n_chains=2, random_state=0,
-        keep_draws=keep == "keep", sampler=sampler, callback=slowly, checkpoint=None if path == "none" else path,
+        keep_draws=keep == "keep", sampler=sampler,
     )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(np.load(data))
+        model.fit(np.load(data), callback=slowly, checkpoint=None if path == "none" else path)
     for warning in caught:
         print("warning:", warning.message, flush=True)
     model.save(result)
@@ -445,7 +564,7 @@ FOUND = {"n_clusters": "auto", "max_clusters": 12, "alpha": "learn", "lam": "lea
     ],
 )
 def test_a_killed_run_ends_like_an_uninterrupted_one(holes, sampler, keep, n_iter, more, child, same, tmp_path, monkeypatch):
-    chance = random.Random(f"{sampler} {keep}")
+    dice = random.Random(f"{sampler} {keep}")
     path, result = tmp_path / "run", tmp_path / "result"
     firsts = []
     for kills in range(12):
@@ -455,9 +574,9 @@ def test_a_killed_run_ends_like_an_uninterrupted_one(holes, sampler, keep, n_ite
             assert first.isdigit(), process.stderr.read()
             firsts.append(int(first))
             if kills < 3:
-                for _ in range(chance.randrange(1, 25)):  # the next sweep is shown after the last one is saved
+                for _ in range(dice.randrange(1, 25)):  # the next sweep is shown after the last one is saved
                     process.stdout.readline()
-                time.sleep(chance.uniform(0, 0.02))
+                time.sleep(dice.uniform(0, 0.02))
                 process.send_signal(signal.SIGKILL)
             out, err = process.communicate(timeout=120)
         finally:
@@ -471,7 +590,7 @@ def test_a_killed_run_ends_like_an_uninterrupted_one(holes, sampler, keep, n_ite
     assert len(firsts) == 4
     assert firsts[0] == 1
     assert (np.diff(firsts) > 0).all(), firsts  # each process went on from the one before
-    monkeypatch.setattr(bayescase.sampling.run, "FIRST_ROUND", 15)
+    monkeypatch.setattr(bayescase.sampling.plan, "FIRST_ROUND", 15)
     settings = SETTINGS | {"n_clusters": 3, "n_iter": n_iter, "max_iter": 120, "keep_draws": keep == "keep"} | more
     full = BayesianCaseModel(sampler=sampler, **settings).fit(holes)
     assert full.n_iter_ == 120

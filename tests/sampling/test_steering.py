@@ -21,7 +21,7 @@ def table(planted):
 
 def cells_of(model, row):
     """Labels of the observed cells of a case, in every kept draw of every chain."""
-    return model.draws_.z[:, :, row, model._data.x[row] >= 0]
+    return model.draws_.z[:, :, row, model.fitted_.data.x[row] >= 0]
 
 
 # --- pins ----------------------------------------------------------------------------------------------------------------
@@ -37,7 +37,7 @@ def test_what_is_pinned_holds_in_every_draw(table, sampler, alpha, init):
         "cases": {0: 2, 3: 1, 4: 1, 59: 0},
     }
     start = labels if init == "labels" else init
-    model = BayesianCaseModel(3, alpha=alpha, pins=pins, sampler=sampler, init=start, **QUICK).fit(X)
+    model = BayesianCaseModel(3, alpha=alpha, sampler=sampler, **QUICK).fit(X, pins=pins, init=start)
     p, omega = model.draws_.p, model.draws_.omega
     assert (p[..., 2] == 7).all()
     assert (p[..., 0] == 9).all()
@@ -61,20 +61,20 @@ def test_pins_bring_clusters_to_their_numbers(planted, sampler):
     x, labels = planted(N=90, P=10, V=4, S=3, seed=2, noise=0.1)
     for order in ([0, 1, 2], [2, 0, 1], [1, 0, 2]):
         pins = {"cases": {int(np.flatnonzero(labels == s)[0]): order[s] for s in range(3)}}
-        model = BayesianCaseModel(3, pins=pins, sampler=sampler, n_iter=60, n_chains=2, random_state=1).fit(x)
+        model = BayesianCaseModel(3, sampler=sampler, n_iter=60, n_chains=2, random_state=1).fit(x, pins=pins)
         assert (model.labels_ == np.array(order)[labels]).mean() > 0.9
 
 
 def test_pinned_prototypes_number_the_clusters(planted, sampler):
     x, labels = planted(N=90, P=10, V=4, S=3, seed=2, noise=0.1)
     pins = {"prototypes": {s: int(np.flatnonzero(labels == (s + 1) % 3)[0]) for s in range(3)}}
-    model = BayesianCaseModel(3, pins=pins, sampler=sampler, n_iter=60, n_chains=2, random_state=1).fit(x)
+    model = BayesianCaseModel(3, sampler=sampler, n_iter=60, n_chains=2, random_state=1).fit(x, pins=pins)
     assert ((model.labels_ + 1) % 3 == labels).mean() > 0.9
 
 
 def test_free_clusters_go_from_large_to_small_in_the_places_that_are_left(planted):
     x, _ = planted(N=90, P=10, V=4, S=4, seed=3, noise=0.1)
-    model = BayesianCaseModel(4, pins={"cases": {5: 1}}, n_iter=60, n_chains=2, random_state=1).fit(x)
+    model = BayesianCaseModel(4, n_iter=60, n_chains=2, random_state=1).fit(x, pins={"cases": {5: 1}})
     size = model.memberships_.sum(axis=0)
     assert size[0] >= size[2] >= size[3]
     assert model.labels_[5] == 1
@@ -88,7 +88,7 @@ def test_everything_pinned(table, sampler):
         "subspaces": {s: {name: (s + j) % 2 == 0 for j, name in enumerate("abcdef")} for s in range(3)},
         "cases": dict(enumerate(labels.tolist())),
     }
-    model = BayesianCaseModel(3, pins=pins, sampler=sampler, **QUICK).fit(X)
+    model = BayesianCaseModel(3, sampler=sampler, **QUICK).fit(X, pins=pins)
     assert np.ptp(model.log_joint_) < 1e-6
     assert np.array_equal(model.labels_, labels)
     assert model.prototypes_.tolist() == [0, 1, 2]
@@ -99,19 +99,19 @@ def test_nothing_pinned_is_no_pins(table, sampler, same):
     X = table[0]
     plain = BayesianCaseModel(3, sampler=sampler, **QUICK).fit(X)
     for pins in ({}, {"cases": {}}, {"cases": None, "subspaces": {}, "prototypes": {}}, {"subspaces": {1: {}}}):
-        same(plain, BayesianCaseModel(3, pins=pins, sampler=sampler, **QUICK).fit(X))
+        same(plain, BayesianCaseModel(3, sampler=sampler, **QUICK).fit(X, pins=pins))
 
 
 def test_pins_against_labels_of_the_start(table, sampler):
     """A pin is certain, a start is only a start."""
     X = table[0]
-    model = BayesianCaseModel(3, pins={"cases": {8: 2}}, init=np.zeros(60, dtype=int), sampler=sampler, **QUICK).fit(X)
+    model = BayesianCaseModel(3, sampler=sampler, **QUICK).fit(X, pins={"cases": {8: 2}}, init=np.zeros(60, dtype=int))
     assert (cells_of(model, 8) == 2).all()
 
 
 def test_pins_with_a_catalogue(table, sampler):
     X = table[0]
-    model = BayesianCaseModel(3, candidates=X.iloc[:5], pins={"prototypes": {1: 4}}, sampler=sampler, **QUICK).fit(X)
+    model = BayesianCaseModel(3, sampler=sampler, **QUICK).fit(X, candidates=X.iloc[:5], pins={"prototypes": {1: 4}})
     assert (model.draws_.p[..., 1] == 4).all()
     assert set(np.unique(model.draws_.p)) <= set(range(5))
 
@@ -119,7 +119,7 @@ def test_pins_with_a_catalogue(table, sampler):
 def test_pins_of_sparse_data(sampler):
     X = scipy.sparse.random_array((40, 6), density=0.4, rng=np.random.default_rng(0))
     pins = {"subspaces": {0: {"x1": True, 2: False}}, "cases": {3: 1}}
-    model = BayesianCaseModel(2, pins=pins, sampler=sampler, **QUICK).fit(X)
+    model = BayesianCaseModel(2, sampler=sampler, **QUICK).fit(X, pins=pins)
     assert model.draws_.omega[:, :, 0, 1].all()
     assert not model.draws_.omega[:, :, 0, 2].any()
     assert (cells_of(model, 3) == 1).all()
@@ -129,7 +129,7 @@ def test_positions_are_those_of_the_columns(table):
     """Also when a column before them is left out, as in bins and feature_types."""
     X = table[0]
     pins = {"subspaces": {0: {2: False, "d": True}}}
-    model = BayesianCaseModel(2, encoder={"feature_types": {"a": "drop"}}, pins=pins, **QUICK).fit(X)
+    model = BayesianCaseModel(2, encoder={"feature_types": {"a": "drop"}}, **QUICK).fit(X, pins=pins)
     assert list(model.feature_types_) == list("bcdef")
     assert not model.draws_.omega[:, :, 0, 1].any()
     assert model.draws_.omega[:, :, 0, 2].all()
@@ -139,13 +139,13 @@ def test_positions_are_those_of_the_columns(table):
 def test_pins_do_not_depend_on_threads(table, sampler, n_jobs, same):
     X = table[0]
     pins = {"prototypes": {2: 7}, "subspaces": {1: {"a": True}}, "cases": {0: 2, 3: 1}}
-    one, more = (BayesianCaseModel(3, pins=pins, sampler=sampler, n_jobs=n, **QUICK).fit(X) for n in (1, n_jobs))
+    one, more = (BayesianCaseModel(3, sampler=sampler, n_jobs=n, **QUICK).fit(X, pins=pins) for n in (1, n_jobs))
     same(one, more)
 
 
 def test_a_checkpoint_of_other_pins_is_refused(table, tmp_path):
     X = table[0]
-    model = BayesianCaseModel(3, pins={"cases": {0: 1}}, checkpoint=tmp_path / "run", **QUICK).fit(X)
+    model = BayesianCaseModel(3, **QUICK).fit(X, pins={"cases": {0: 1}}, checkpoint=tmp_path / "run")
     for pins in (None, {"cases": {0: 2}}, {"cases": {1: 1}}, {"cases": {0: 1}, "subspaces": {0: {"a": True}}}):
         with pytest.raises(ValueError, match="belongs to other data or settings"):
             model.set_params(pins=pins).fit(X)
@@ -156,7 +156,7 @@ def test_steered_models_in_files(table, sampler, same, tmp_path):
     prior = np.full((3, 6), np.nan)
     prior[1, 2] = 0.99
     pins = {"prototypes": {np.int64(2): np.int64(7)}, "subspaces": {1: {"a": True, 3: False}}, "cases": {0: 2, 3: 1}}
-    model = BayesianCaseModel(3, pins=pins, subspace_prior=prior, sampler=sampler, **QUICK).fit(X)
+    model = BayesianCaseModel(3, subspace_prior=prior, sampler=sampler, **QUICK).fit(X, pins=pins)
     model.save(tmp_path / "model")
     again = BayesianCaseModel.load(tmp_path / "model")
     same(model, again)
@@ -171,7 +171,7 @@ def test_a_prototype_prior_per_cluster(table, sampler):
     X = table[0]
     prior = np.zeros((3, 60))
     prior[0, :10], prior[1, 10:20], prior[2, [50, 55]] = 1.0, 2.0, [1e-300, 1.0]
-    model = BayesianCaseModel(3, prototype_prior=prior, sampler=sampler, **QUICK).fit(X)
+    model = BayesianCaseModel(3, sampler=sampler, **QUICK).fit(X, prototype_prior=prior)
     p = model.draws_.p
     assert set(np.unique(p[..., 0])) <= set(range(10))
     assert set(np.unique(p[..., 1])) <= set(range(10, 20))
@@ -183,13 +183,13 @@ def test_a_prototype_prior_per_cluster(table, sampler):
 def test_one_prototype_prior_for_all_is_the_same_for_each(table, sampler, same):
     X = table[0]
     weight = np.arange(1.0, 61.0)
-    for_all = BayesianCaseModel(3, prototype_prior=weight, sampler=sampler, **QUICK).fit(X)
-    same(for_all, BayesianCaseModel(3, prototype_prior=np.tile(weight, (3, 1)), sampler=sampler, **QUICK).fit(X))
+    for_all = BayesianCaseModel(3, sampler=sampler, **QUICK).fit(X, prototype_prior=weight)
+    same(for_all, BayesianCaseModel(3, sampler=sampler, **QUICK).fit(X, prototype_prior=np.tile(weight, (3, 1))))
 
 
 def test_a_pin_outweighs_the_prototype_prior(table, sampler):
-    model = BayesianCaseModel(3, prototype_prior=np.eye(60)[3], pins={"prototypes": {1: 8}}, sampler=sampler, **QUICK).fit(
-        table[0]
+    model = BayesianCaseModel(3, sampler=sampler, **QUICK).fit(
+        table[0], prototype_prior=np.eye(60)[3], pins={"prototypes": {1: 8}}
     )
     assert (model.draws_.p == [3, 8, 3]).all()
 

@@ -44,9 +44,8 @@ def fit(x, y, init, sampler, settings, seed, *, c=C, lam=LAM, q=Q):
     S = int(y.max()) + 1
     length = {"n_iter": settings["n_iter"], "burn_in": 0, "thin": settings["thin"]}
     n_chains = 1 if isinstance(init, np.ndarray) else settings["n_chains"]
-    model = new_model(S, init, sampler, seed, c=c, lam=lam, q=q, n_chains=n_chains, **length)
     with pixels_as_they_are():
-        model.fit(x)
+        model = fit_from(init, S, x, sampler, seed, c=c, lam=lam, q=q, n_chains=n_chains, **length)
     draws, late = model.draws_, len(model.draws_.p[0]) // 2
     best = int(draws.log_joint[:, late:].mean(axis=1).argmax())  # no label is looked at
     z, p, omega = draws.z[best], draws.p[best], draws.omega[best]
@@ -64,12 +63,14 @@ def fit(x, y, init, sampler, settings, seed, *, c=C, lam=LAM, q=Q):
     return made, Chain(sweep, p, omega, pi.argmax(axis=1))
 
 
-def new_model(S, init, sampler, seed, *, c=C, lam=LAM, q=Q, n_chains=1, **length):
-    """The paper's model, every draw kept: `length` is n_iter, burn_in and thin."""
+def fit_from(init, S, x, sampler, seed, *, c=C, lam=LAM, q=Q, n_chains=1, **more):
+    """The paper's model from a kind of start or from labels, every draw kept; `more` are other parameters of it."""
     kept = {"keep_draws": True, "encoder": {"feature_types": "integer"}, "random_state": seed}
-    return BayesianCaseModel(
-        S, alpha=ALPHA, lam=lam, c=c, q=q, sampler=sampler, init=init, n_chains=n_chains, **length, **kept
+    labels, start = (init, {}) if isinstance(init, np.ndarray) else (None, {"init": init})
+    model = BayesianCaseModel(
+        S, alpha=ALPHA, lam=lam, c=c, q=q, sampler=sampler, n_chains=n_chains, **start, **more, **kept
     )  # fmt: skip
+    return model.fit(x, init=labels)
 
 
 @contextmanager

@@ -23,7 +23,7 @@ def run(seed: int, settings: dict, data: Path | None) -> dict:
 
     def chain(k, init):
         length = {"n_iter": n_iter, "burn_in": n_iter // 2, "thin": settings["thin"]}
-        model = accuracy.new_model(digits.S, init, "rows", seed * digits.MANY + k, **length).set_params(n_jobs=1).fit(x)
+        model = accuracy.fit_from(init, digits.S, x, "rows", seed * digits.MANY + k, n_jobs=1, **length)
         chosen = (model, float(model.score(held_out)))
         return model, digits.measure(chosen, y, seed) | digits.curve(digits.first_half(chosen, x, n_iter), chosen, y)
 

@@ -113,8 +113,8 @@ def best_chain(x, init, sampler, c, n_iter, n_chains, seed, held_out):
 
     def chain(k):
         length = {"n_iter": n_iter, "burn_in": n_iter // 2, "thin": THIN}
-        model = accuracy.new_model(S, init, sampler, seed * MANY + k, c=c, **length)
-        model.set_params(n_jobs=1 if n_chains > 1 else None).fit(x)  # threads for the chains, or within the only one
+        threads = 1 if n_chains > 1 else None  # for the chains, or within the only one
+        model = accuracy.fit_from(init, S, x, sampler, seed * MANY + k, c=c, n_jobs=threads, **length)
         return model, float(model.score(held_out))
 
     with pixels_as_they_are():
@@ -131,7 +131,9 @@ def measure(chosen, y, seed):
 
 def first_half(chosen, x, n_iter):
     """The sweeps before those that were kept: the same chain, since its draws depend on the seed and the sweep alone."""
-    return clone(chosen[0]).set_params(n_iter=n_iter // 2, burn_in=0).fit(x)
+    start = chosen[0].fitted_.plan.start
+    labels = None if isinstance(start, tuple) else start
+    return clone(chosen[0]).set_params(n_iter=n_iter // 2, burn_in=0).fit(x, init=labels)
 
 
 def curve(early, chosen, y):

@@ -79,8 +79,8 @@ def fit(recipes, alpha, settings, seed):
 def kept_families(recipes, alpha, settings, seed):
     """The families of the prototypes in the end, if the families themselves are the start: does the posterior support them?"""
     names, labels = np.unique(recipes.families, return_inverse=True)
-    model = BayesianCaseModel(len(names), alpha=alpha, n_iter=settings["n_iter"], n_chains=1, init=labels, random_state=seed)
-    return sorted(set(recipes.families[model.fit(recipes.table).prototypes_].tolist()))
+    model = BayesianCaseModel(len(names), alpha=alpha, n_iter=settings["n_iter"], n_chains=1, random_state=seed)
+    return sorted(set(recipes.families[model.fit(recipes.table, init=labels).prototypes_].tolist()))
 
 
 def rows(results: list[dict]) -> list[Row]:

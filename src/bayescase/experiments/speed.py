@@ -46,10 +46,10 @@ def measure(seconds: float = 1.0, n_jobs: int | None = None, sizes=SIZES) -> lis
             return False
 
         settings = {"n_iter": 100_000, "burn_in": 0, "thin": 100, "n_chains": threads, "random_state": 0}
-        model = BayesianCaseModel(S, **settings, n_jobs=threads, callback=watch, encoder={"feature_types": "integer"})
+        model = BayesianCaseModel(S, **settings, n_jobs=threads, encoder={"feature_types": "integer"})
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # that it was stopped
-            model.fit(cases)
+            model.fit(cases, callback=watch)
         rate = N * P * threads * clock["sweeps"] / (clock["end"] - clock["start"])
         found.append(Speed(N, P, V, S, threads, int(clock["sweeps"]), rate))
     return found

@@ -51,8 +51,8 @@ class Plan(NamedTuple):
         first, end = self.rounds[-1]
         total = end + n
         first = total // 2 if burn_in is None and total // 2 >= end else first
-        earlier = tuple(r for r in self.rounds[:-1] if r.end <= first)
-        return self._replace(rounds=(*earlier, Round(first, total)))
+        rounds = self.rounds if len(self.rounds) > 1 and first >= end else self.rounds[:-1]
+        return self._replace(rounds=(*rounds, Round(first, total)))
 
 
 def one_round(n_iter: int, burn_in: int | None) -> tuple[Round, ...]:

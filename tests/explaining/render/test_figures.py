@@ -287,7 +287,7 @@ def test_agreement_shows_agreement(recipes):
 
 def test_the_ribbon_ranks_the_prototypes_of_each_draw(table):
     figure = plots.plot_ribbon(table)
-    p = table._posterior["p"]
+    p = table.fitted_.posterior.p
     for s in range(3):
         ranks = figure.axes[s].images[0].get_array()
         best = table.prototype_probabilities_[s][0]

@@ -1,6 +1,5 @@
 """Tables for a terminal, by rich. What others have written, such as names and values, is never read as markup."""
 
-import numpy as np
 from rich.markup import escape
 from rich.table import Table
 
@@ -8,37 +7,6 @@ from ..explanation import show
 
 MOST_FEATURES = 8
 MOST_ROWS = 30
-
-
-def clusters_table(title, model, names=None):
-    """One row per cluster, with its prototype and its subspace."""
-    table = titled(f"{title}: {len(model.labels_)} cases, {len(model.feature_types_)} features, {model.n_clusters_} clusters")
-    table.add_column("Cases", justify="right")
-    table.add_column("Prototype")
-    table.add_column("What matters, and how surely")
-    sizes = np.bincount(model.labels_, minlength=model.n_clusters_)
-    for s, best in enumerate(ranked[0] for ranked in model.prototype_probabilities_):
-        ties = f"\none of {len(best.ties)} equal cases" if len(best.ties) > 1 else ""
-        name = escape(f"case {best.row}" if names is None else str(names[best.row]))
-        table.add_row(str(sizes[s]), f"[bold]{name}[/]\nprobability {best.probability:.2f}{ties}", subspace(model, s))
-    return table
-
-
-def subspace(model, s, most=MOST_FEATURES):
-    """The features that matter to a cluster in words, those first that set it apart from the average of the clusters."""
-    case, chance = model.prototype_cases_[s], model.subspace_probabilities_[s]
-    names = list(model.feature_types_)
-
-    def apart(j):
-        k = model.feature_values_[j].index(case[j])
-        share = model.value_probabilities_[j][:, k]
-        return share[s] - share.mean()
-
-    known = [j for j in np.flatnonzero(model.subspaces_[s]) if case[j] is not None]
-    chosen = sorted(known, key=apart, reverse=True)
-    words = [f"{in_words(names[j], case[j])} [dim]{chance[j]:.2f}[/]" for j in chosen[:most]]
-    more = f" … and {len(chosen) - most} more" if len(chosen) > most else ""
-    return ", ".join(words) + more if chosen else "no feature for certain"
 
 
 def in_words(name, value):
@@ -51,9 +19,10 @@ def in_words(name, value):
     return f"{name} [bold]{escape(str(value))}[/]"
 
 
-def explanation_table(explained):
+def explanation_table(explained, title=""):
     """The clusters of a ModelExplanation: what is shared in each, with its share here and elsewhere."""
-    table = titled(f"{explained.n_cases} cases, {explained.n_features} features, {len(explained.clusters)} clusters")
+    sizes = f"{explained.n_cases} cases, {explained.n_features} features, {len(explained.clusters)} clusters"
+    table = titled(f"{title}: {sizes}" if title else sizes)
     table.add_column("Cluster", justify="right")
     table.add_column("Cases", justify="right")
     table.add_column("Prototype")

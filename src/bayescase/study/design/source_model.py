@@ -35,17 +35,17 @@ class SourceModel(NamedTuple):
 
 def source_model(model: Any) -> SourceModel:
     """Of a fitted `BayesianCaseModel`."""
-    data, features, rows = model._data, model._encoding.features, model.prototypes_
-    roles = [feature_roles(model, s) for s in range(model.n_clusters_)]
-    names = model.case_names_
-    own = data.x is data.candidates  # else the names are those of a separate catalogue of prototypes
+    fitted = model.fitted_
+    data, features, rows = fitted.data, fitted.encoding.features, fitted.prototypes
+    roles = [feature_roles(fitted, s) for s in range(fitted.n_clusters)]
+    names = fitted.case_names
     return SourceModel(
         cases=data.x,
-        labels=model.labels_,
-        memberships=model.memberships_,
-        case_names=names if own else None,
+        labels=fitted.labels,
+        memberships=fitted.posterior.memberships,
+        case_names=list(names) if names is not None and data.own_cases else None,
         prototypes=data.candidates[rows],
-        prototype_names=[clean(names[row]) if names else f"case {row}" for row in rows],
+        prototype_names=[clean(fitted.name_of(row)) for row in rows],
         feature_names=[clean(feature.name) for feature in features],
         feature_values=[list(feature.values) for feature in features],
         subspaces=[[j for j, role in enumerate(of) if role.key] for of in roles],
