@@ -94,7 +94,7 @@ def test_files_that_are_not_there_or_not_what_they_should_be(folder, tmp_path):
     assert refused("explain", tmp_path / "none.bcm") == f"{tmp_path / 'none.bcm'}: No such file or directory."
     assert refused("fit", tmp_path) == f"{tmp_path}: Is a directory."
     assert "model.bcm is a bayescase model or checkpoint, not data" in refused("fit", model)
-    assert refused("explain", data) == f"{str(data)!r} is not a bayescase file."
+    assert refused("explain", data) == f"{str(data)!r} is not a whole bayescase file (it does not begin like one)."
     (tmp_path / "half.bcm").write_bytes(model.read_bytes()[:-900])
     for command in (["explain"], ["info"], ["predict"]):
         more = [data] if command == ["predict"] else []

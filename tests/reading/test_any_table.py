@@ -314,8 +314,8 @@ HOSTILE = {
     "width": lambda h: h.update(width=2.5),
     "markers": lambda h: h.update(missing_values=[{"a": 1}]),
     "no markers": lambda h: h.pop("missing_values"),
-    "pairs": lambda h: h["params"].update(encoder={"age": 3}),
-    "pairs unhashable": lambda h: h["params"].update(encoder={"pairs": [[[1], 2]]}),
+    "pairs": lambda h: h["settings"].update(encoder={"age": 3}),
+    "pairs unhashable": lambda h: h["settings"].update(encoder={"pairs": [[[1], 2]]}),
 }
 
 

@@ -337,9 +337,7 @@ def test_an_insisted_row_number():
 def test_identifiers_that_are_no_row_numbers():
     rng = np.random.default_rng(0)
     ids = rng.choice(50_000, size=4000, replace=False)  # 160 pairs would be equal by chance
-    with pytest.raises(
-        TableError, match=r"^Column 'a' has as many values as cases \(4000\), whole numbers like those"
-    ):
+    with pytest.raises(TableError, match=r"^Column 'a' has as many values as cases \(4000\), whole numbers like those"):
         feature(ids)
     assert feature(ids, feature_types={"a": "number"})[0].type == "number"
     assert feature(np.append(ids, ids[0]))[0].type == "number"  # one twice

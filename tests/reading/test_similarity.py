@@ -18,8 +18,8 @@ def x(planted):
     return planted(N=60, P=5, V=4, S=3, seed=3)[0]
 
 
-def fit(X, similarity, sampler="rows", **params):
-    return BayesianCaseModel(3, similarity=similarity, sampler=sampler, **QUICK | params).fit(X)
+def fit(X, similarity, sampler="rows", checkpoint=None, **params):
+    return BayesianCaseModel(3, similarity=similarity, sampler=sampler, **QUICK | params).fit(X, checkpoint=checkpoint)
 
 
 def table_of(model, j):
@@ -188,8 +188,9 @@ def test_positions_are_those_of_the_columns(x):
 
 def test_explanations_agree_as_the_model_does(x):
     """A case within reach of the prototype agrees with it."""
-    model = BayesianCaseModel(3, similarity={0: ("within", 3)}, pins={"subspaces": {s: {0: True} for s in range(3)}}, **QUICK)
-    classifier = BayesianCaseClassifier(model, by="prototype").fit(x, x[:, 1])
+    model = BayesianCaseModel(3, similarity={0: ("within", 3)}, **QUICK)
+    pins = {"subspaces": {s: {0: True} for s in range(3)}}
+    classifier = BayesianCaseClassifier(model, by="prototype").fit(x, x[:, 1], pins=pins)
     for explanation in classifier.explain(x):
         assert all(evidence.agrees["x0"] is True for evidence in explanation.evidence)
     missing = np.where(np.arange(5) == 0, np.nan, x[:1])

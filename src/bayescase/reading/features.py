@@ -166,7 +166,7 @@ def check_identifier(name: str, own: np.ndarray, n: int) -> None:
             Advice("insist with {}", Setting("feature_types", "number", column=name)),
             column=name,
             n=n,
-            like="and counts them like a row number" if n == R else "whole numbers like those of an identifier",
+            like=" and counts them like a row number" if n == R else ", whole numbers like those of an identifier",
         )
 
 
