@@ -45,10 +45,11 @@ def test_every_option_is_one_of_a_command():
     assert {"--drop", *OPTIONS.values()} <= known
     import inspect
 
+    from bayescase.experiments import reproduce
     from bayescase.reading.files import read_file
     from bayescase.selection import select_n_clusters
 
-    methods = (read_file, select_n_clusters, BayesianCaseModel.fit, BayesianCaseModel.report)
+    methods = (read_file, select_n_clusters, reproduce, BayesianCaseModel.fit, BayesianCaseModel.report)
     parameters = {*BayesianCaseModel().get_params(), *CaseEncoder().get_params()}
     parameters |= {name for method in methods for name in inspect.signature(method).parameters}
     assert set(OPTIONS) <= parameters

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from .errors import STOPPED
+from .errors import STOPPED, in_options
 from .options import FORCE, JOBS, JSON, SEED, options
 from .output import as_text, check_output, has_columns, say, say_json, waiting, write_text
 
@@ -181,7 +181,13 @@ def run_experiments(experiment: str, data: str | None, out: str, quick: bool, se
     chosen = [one for name, one in experiments.EXPERIMENTS.items() if experiment in (name, "all")]
     try:
         experiments.reproduce(
-            chosen, folder, source, quick=quick, seeds=seeds, n_jobs=jobs, say=lambda words: click.echo(words, err=True)
+            chosen,
+            folder,
+            source,
+            quick=quick,
+            seeds=seeds,
+            n_jobs=jobs,
+            say=lambda words: click.echo(in_options(words), err=True),
         )
     except KeyboardInterrupt:
         click.echo("Stopped; the same command goes on after the seeds that are done.", err=True)
