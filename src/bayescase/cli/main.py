@@ -27,7 +27,7 @@ class Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            with notes() as ctx.obj:
+            with notes():
                 return super().invoke(ctx)
         except KeyboardInterrupt:
             click.echo("Stopped; nothing was written.", err=True)
@@ -42,19 +42,17 @@ class Commands(click.Group):
 
 
 @contextmanager
-def notes() -> Iterator[list[str]]:
-    """Warnings of the package appear as one-line notes on stderr, those for programmers do not; yields the notes so far."""
-    seen: list[str] = []
+def notes() -> Iterator[None]:
+    """Warnings of the package appear as one-line notes on stderr, those for programmers do not."""
 
     def note(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-        seen.append(str(message))
         click.echo(f"Note: {in_options(message)}", err=True)
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", UserWarning)
         warnings.showwarning = note
-        yield seen
+        yield
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
