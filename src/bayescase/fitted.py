@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import storage
+from .errors import Setting
 from .reading.encoding import Encoding
 from .sampling.diagnostics import TRACED, Diagnostics, diagnose
 from .sampling.hyper import LEARNED, Learn
@@ -157,7 +158,9 @@ class Fitted:
 
     @cached_property
     def diagnostics(self) -> Diagnostics:
-        return diagnose(self.trace, self.kept, self.posterior.overlap)
+        name, most = "n_iter" if len(self.plan.rounds) == 1 else "max_iter", self.plan.n_iter
+        longer = Setting(name, most if self.interrupted else 2 * most)
+        return diagnose(self.trace, self.kept, self.posterior.overlap, longer)
 
     def pooled(self, name: str) -> np.ndarray:
         """A traced quantity over the kept sweeps of the chains that the results rest on."""
