@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 import bayescase.sampling.diagnostics
 import bayescase.sampling.run
 from bayescase import BayesianCaseModel
-from bayescase.sampling.diagnostics import QUANTITIES, RATES, TRACED, ess_bulk, ess_tail, is_settled, r_hat
+from bayescase.sampling.diagnostics import QUANTITIES, RATES, TRACED, Quantity, ess_bulk, ess_tail, is_settled, judge, r_hat
 from bayescase.sampling.plan import Round
 
 with warnings.catch_warnings():
@@ -123,11 +123,23 @@ def test_chains_that_are_too_short():
     few = diagnose(traced(wander(4, 20, 0.0)), 0, np.ones(4))  # R-hat is fine, but 80 draws are few
     assert few.quantities["entropy"].r_hat < 1.05
     assert not few.converged
+    assert few.verdict.startswith("The chains are too short: the ")  # what is fine is not blamed
+    assert "R-hat" not in few.verdict
+    many = diagnose(traced(wander(16, 300, 0.93)), 0, np.ones(16))  # of many chains R-hat asks for more draws
+    assert many.quantities["entropy"].ess_bulk > 100
+    assert "R-hat is 1." in many.verdict
+    assert "effective" not in many.verdict
     for n in (1, 3):
         none = diagnose(traced(wander(4, 20, 0.0)), 20 - n, np.ones(4))
         assert not none.converged
         assert none.verdict == f"Too short to judge: {n} sweep{'s' * (n > 1)} after the burn-in."
         assert np.isnan(none.quantities["purity"].r_hat)
+
+
+def test_a_figure_that_failed_does_not_look_as_if_it_had_passed():
+    near = {name: Quantity(0.0, 1.0, 1.0501, 1.0501, 99.7, 500.0) for name in QUANTITIES}
+    verdict, _ = judge(near, np.zeros(4), np.full(4, True), 400)
+    assert "R-hat is 1.06 for the log joint (1.05 is the limit), and the log joint has 99 effective draws" in verdict
 
 
 def test_one_bad_quantity_is_named():
@@ -144,7 +156,7 @@ def test_chains_in_different_clusters():
     assert "2 of 4 agree, the best one among them, and give the results" in found.verdict
     assert "the log joint of the others is 40 to 160 lower" in found.verdict
     assert "n_chains=8" in found.advice
-    assert "heat" in found.advice
+    assert "another n_clusters" in found.advice
     assert "Run longer" not in found.advice
     assert found.quantities["log_joint"].r_hat < 1.05 < 1.5 < found.quantities["log_joint"].r_hat_all
     assert found.quantities["log_joint"].mean == pytest.approx(x[[0, 2]].mean())
@@ -235,9 +247,9 @@ def test_a_fit_that_has_not_converged_warns_once_with_what_to_do(easy):
 
 
 def test_a_fit_stopped_by_hand_is_not_scolded_twice(easy):
-    model = BayesianCaseModel(2, callback=lambda report: report.sweep == 9, random_state=0)
+    model = BayesianCaseModel(2, random_state=0)
     with pytest.warns(UserWarning, match="Stopped after 9") as record:
-        model.fit(easy)
+        model.fit(easy, callback=lambda report: report.sweep == 9)
     assert len(record) == 1
     assert not model.diagnostics_.converged
     assert model.n_iter_ == 9
@@ -341,10 +353,9 @@ def test_auto_gives_up_on_chains_that_stay_apart(easy, unsettled, n_iter, monkey
 @pytest.mark.parametrize(("stop", "first", "end"), [(251, 125, 250), (300, 125, 250), (380, 250, 380)])
 def test_auto_stopped_early_in_a_round_keeps_the_round_before(easy, stop, first, end, monkeypatch, same, tmp_path):
     bad_until(monkeypatch, 99)
-    settings = {"n_chains": 2, "keep_draws": True, "random_state": 0}
-    model = BayesianCaseModel(2, n_iter="auto", callback=lambda report: report.sweep == stop, **settings)
+    model = BayesianCaseModel(2, n_iter="auto", n_chains=2, keep_draws=True, random_state=0)
     with pytest.warns(UserWarning, match=rf"Stopped after {stop} of at most 8000 sweeps; .* {len(range(first, end, 5))} kept"):
-        model.fit(easy)
+        model.fit(easy, callback=lambda report: report.sweep == stop)
     assert model.n_iter_ == stop
     assert model.diagnostics_.n_sweeps == end - first
     assert np.array_equal(model.draws_.log_joint, model.log_joint_[:, first:end:5])

@@ -207,11 +207,12 @@ def judge(quantities, log_joint, agree, n_sweeps):
     of_r_hat = max(quantities, key=lambda name: quantities[name].r_hat)
     of_ess = min(quantities, key=lambda name: quantities[name].ess_bulk)
     worst, least = quantities[of_r_hat].r_hat, quantities[of_ess].ess_bulk
-    enough = worst <= LARGEST_R_HAT and least >= ENOUGH_DRAWS
-    short = (
-        f"too short: R-hat is {worst:.2f} for the {in_words(of_r_hat)} ({LARGEST_R_HAT} is the limit), and the "
-        f"{in_words(of_ess)} has {least:.0f} effective draws ({ENOUGH_DRAWS} are needed)."
-    )
+    faults = []  # rounded so that a figure never looks as if it had passed
+    if not worst <= LARGEST_R_HAT:
+        faults.append(f"R-hat is {np.ceil(100 * worst) / 100:.2f} for the {in_words(of_r_hat)} ({LARGEST_R_HAT} is the limit)")
+    if not least >= ENOUGH_DRAWS:
+        faults.append(f"the {in_words(of_ess)} has {np.floor(least):.0f} effective draws ({ENOUGH_DRAWS} are needed)")
+    enough, short = not faults, f"too short: {', and '.join(faults)}."
     if A < C:
         who = f"{A} of {C} agree, the best one among them, and give" if A > 1 else f"the best of {C} stands alone and gives"
         mixing = max(of.r_hat_all for of in quantities.values())
@@ -227,8 +228,8 @@ def judge(quantities, log_joint, agree, n_sweeps):
         if not enough:
             return f"{found} The chains are also {short}", f"{LONGER} Then try more chains."
         return found, (
-            f"Try more chains (n_chains={2 * C}), another n_clusters, or a longer burn-in with heat=0.5; more sweeps alone "
-            "seldom bring settled chains together."
+            f"Try more chains (n_chains={2 * C}), or another n_clusters; more sweeps alone seldom bring settled chains "
+            "together."
         )
     if not enough:
         return f"The chain{'s are' if C > 1 else ' is'} {short}", LONGER
