@@ -9,6 +9,8 @@ import scipy.sparse
 
 from bayescase import BayesianCaseClassifier, BayesianCaseModel
 
+from ..helpers import check_refused, fit_model
+
 QUICK = {"n_iter": 40, "n_chains": 2, "keep_draws": True, "random_state": 0}
 NEAR = (np.abs(np.subtract.outer(range(4), range(4))) <= 1).astype(float)
 
@@ -19,7 +21,7 @@ def x(planted):
 
 
 def fit(X, similarity, sampler="rows", **params):
-    return BayesianCaseModel(3, similarity=similarity, sampler=sampler, **QUICK | params).fit(X)
+    return fit_model(X, 3, similarity=similarity, sampler=sampler, **QUICK | params)
 
 
 def table_of(model, j):
@@ -188,8 +190,8 @@ def test_positions_are_those_of_the_columns(x):
 
 def test_explanations_agree_as_the_model_does(x):
     """A case within reach of the prototype agrees with it."""
-    model = BayesianCaseModel(3, similarity={0: ("within", 3)}, pins={"subspaces": {s: {0: True} for s in range(3)}}, **QUICK)
-    classifier = BayesianCaseClassifier(model, by="prototype").fit(x, x[:, 1])
+    model, pins = BayesianCaseModel(3, similarity={0: ("within", 3)}, **QUICK), {"subspaces": {s: {0: True} for s in range(3)}}
+    classifier = BayesianCaseClassifier(model, by="prototype").fit(x, x[:, 1], pins=pins)
     for explanation in classifier.explain(x):
         assert all(evidence.agrees["x0"] is True for evidence in explanation.evidence)
     missing = np.where(np.arange(5) == 0, np.nan, x[:1])
@@ -254,9 +256,4 @@ WRONG = [
 @pytest.mark.parametrize(("similarity", "message"), WRONG, ids=range(len(WRONG)))
 def test_wrong_input_is_refused_in_one_sentence(x, similarity, message):
     X = pd.DataFrame(x[:, :2], columns=["a", "b"]).assign(w=np.where(x[:, 2] > 1, "yes", "no"))
-    model = BayesianCaseModel(3, similarity=similarity, **QUICK)
-    with pytest.raises(ValueError, match=message) as raised:
-        model.fit(X)
-    assert "\n" not in str(raised.value)
-    assert str(raised.value).endswith(".")
-    assert not [name for name in vars(model) if name.endswith("_")]
+    check_refused(X, message, 3, similarity=similarity, **QUICK)
