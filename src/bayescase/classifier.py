@@ -15,11 +15,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from .errors import Advice, ParameterError, ParameterTypeError, Setting
 from .estimator import BayesianCaseModel
 from .reading.tables import is_missing, read
 
 SHOWN = 0.05  # a printed explanation leaves out clusters with less membership than this
 MOST_FEATURES = 6  # that a printed line names
+MEMBERSHIPS, PROTOTYPE = Setting("by", "memberships"), Setting("by", "prototype")
 
 
 @dataclass(frozen=True)
@@ -331,34 +333,47 @@ def linear_weights(classifier, n_classes):
 def check_parts(estimator, fit_params):
     """(case model, classifier or None), neither of them cloned yet."""
     if estimator.by not in ("memberships", "prototype"):
-        raise ValueError(f"by must be 'memberships' or 'prototype', not {estimator.by!r}.")
+        raise ParameterError(
+            "{parameter} must be 'memberships' or 'prototype', not {value!r}.", parameter="by", value=estimator.by
+        )
     model = choose(estimator.case_model, BayesianCaseModel)
     if not isinstance(model, BayesianCaseModel):
-        raise TypeError(f"case_model must be a BayesianCaseModel, not {model!r}.")
+        raise ParameterTypeError("{parameter} must be a BayesianCaseModel, not {value!r}.", parameter="case_model", value=model)
     if estimator.classifier is not None and not (
         isinstance(estimator.classifier, BaseEstimator) and is_classifier(estimator.classifier)
     ):
-        raise TypeError(f"classifier must be a scikit-learn classifier, not {estimator.classifier!r}.")
+        raise ParameterTypeError(
+            "{parameter} must be a scikit-learn classifier, not {value!r}.", parameter="classifier", value=estimator.classifier
+        )
     if estimator.by == "memberships":
         return model, choose(estimator.classifier, default_classifier)
     if estimator.classifier is not None:
-        raise ValueError("by='prototype' uses no classifier; leave classifier out, or use by='memberships'.")
+        raise ParameterError(
+            "{parameter} uses no classifier.",
+            Advice("leave {} out", Setting("classifier")),
+            Advice("use {}", MEMBERSHIPS),
+            parameter=PROTOTYPE,
+        )
     if fit_params.get("candidates") is not None:
-        raise ValueError(
-            "by='prototype' needs prototypes with labels, but candidates have none: give prototype_prior to choose among the "
-            "cases of X instead, or use by='memberships'."
+        raise ParameterError(
+            "{parameter} needs prototypes with labels, but candidates have none.",
+            Advice("give {} to choose among the cases of X instead", Setting("prototype_prior")),
+            Advice("use {}", MEMBERSHIPS),
+            parameter=PROTOTYPE,
         )
     return model, None
 
 
 def check_labels(y, n_cases):
     if y is None:
-        raise ValueError("BayesianCaseClassifier requires y to be passed, but the target y is None.")
+        raise ParameterError("BayesianCaseClassifier requires y to be passed, but the target y is None.", parameter="y")
     y = column_or_1d(y, warn=True)
     if y.dtype == object and any(is_missing(label) for label in y):
-        raise ValueError("Input y contains NaN or None: give every case a label.")
+        raise ParameterError("Input y contains NaN or None: give every case a label.", parameter="y")
     check_array(y, ensure_2d=False, dtype=None, input_name="y")
     check_classification_targets(y)
     if len(y) != n_cases:
-        raise ValueError(f"X has {n_cases} cases, but y has {len(y)} labels: give one label per case.")
+        raise ParameterError(
+            "X has {n} cases, but y has {value} labels: give one label per case.", parameter="y", n=n_cases, value=len(y)
+        )
     return y

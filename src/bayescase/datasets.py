@@ -7,6 +7,7 @@ from importlib.resources import files
 
 import numpy as np
 
+from .errors import ParameterError
 from .model import simulate
 from .state import make_data, make_hyper
 
@@ -94,9 +95,14 @@ def simulate_cases(
     sizes = {"n_cases": n_cases, "n_features": n_features, "n_values": n_values, "n_clusters": n_clusters}
     for name, size in sizes.items():
         if size < 1 + (name == "n_values"):
-            raise ValueError(f"{name} must be at least {1 + (name == 'n_values')}, not {size}.")
+            raise ParameterError(
+                "{parameter} must be at least {least}, not {value!r}.",
+                parameter=name,
+                least=1 + (name == "n_values"),
+                value=size,
+            )
     if not alpha >= 0 or not lam > 0 or not c >= 0 or not 0 < q < 1 or not 0 <= missing < 1:
-        raise ValueError("alpha and c must be at least 0, lam above 0, q between 0 and 1, missing at least 0 and below 1.")
+        raise ParameterError("alpha and c must be at least 0, lam above 0, q between 0 and 1, missing at least 0 and below 1.")
     rng = np.random.default_rng(random_state)
     offset = np.arange(n_features + 1) * n_values
     data = make_data(offset[:-1] + rng.integers(n_values, size=(n_cases, n_features)), offset)

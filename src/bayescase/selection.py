@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold
 from sklearn.utils import check_random_state
 
-from .errors import ParameterError
+from .errors import ParameterError, ParameterTypeError, Setting
 from .estimator import BayesianCaseModel
 from .reading.tables import read
 from .sampling.problem import is_int
@@ -186,10 +186,18 @@ def listed(numbers):
 
 def check_numbers(n_clusters) -> list[int]:
     if not isinstance(n_clusters, Iterable) or isinstance(n_clusters, (str, bytes)):
-        raise TypeError(f"n_clusters must be the numbers to compare, such as range(1, 9), not {n_clusters!r}.")
+        raise ParameterTypeError(
+            "{parameter} must be the numbers to compare, such as range(1, 9), not {value!r}.",
+            parameter="n_clusters",
+            value=n_clusters,
+        )
     numbers = list(n_clusters)
     if not numbers or not all(is_int(S) and S >= 1 for S in numbers):
-        raise ValueError(f"n_clusters must be whole numbers of at least 1, such as range(1, 9), not {numbers!r}.")
+        raise ParameterError(
+            "{parameter} must be whole numbers of at least 1, such as range(1, 9), not {value!r}.",
+            parameter="n_clusters",
+            value=numbers,
+        )
     return sorted({int(S) for S in numbers})
 
 
@@ -197,7 +205,7 @@ def check_model(model) -> BayesianCaseModel:
     if model is None:
         return BayesianCaseModel(n_iter=SWEEPS, n_chains=CHAINS)
     if not isinstance(model, BayesianCaseModel):
-        raise TypeError(f"model must be a BayesianCaseModel, not {model!r}.")
+        raise ParameterTypeError("{parameter} must be a BayesianCaseModel, not {value!r}.", parameter="model", value=model)
     if model.subspace_prior is not None:
         raise ParameterError(
             "{parameter} cannot be used here: it speaks of single clusters, and their number changes.",
@@ -208,9 +216,18 @@ def check_model(model) -> BayesianCaseModel:
 
 def check_folds(cv, N, most):
     if not is_int(cv) or cv < 2:
-        raise ValueError(f"cv must be a whole number of at least 2, not {cv!r}.")
+        raise ParameterError("{parameter} must be a whole number of at least 2, not {value!r}.", parameter="cv", value=cv)
     if cv > N:
-        raise ValueError(f"cv={cv} folds need at least {cv} cases, but the data has {N}.")
+        raise ParameterError(
+            "{parameter} needs at least {cv} cases, but the data has {N}.", parameter=Setting("cv", cv), cv=cv, N=N
+        )
     fewest = N - -(-N // cv)
     if most > fewest:
-        raise ValueError(f"n_clusters goes up to {most}, but with cv={cv} some fits have {fewest} of the {N} cases: use fewer.")
+        raise ParameterError(
+            "{parameter} goes up to {value}, but with {cv} some fits have {fewest} of the {N} cases: use fewer.",
+            parameter="n_clusters",
+            value=most,
+            cv=Setting("cv", cv),
+            fewest=fewest,
+            N=N,
+        )

@@ -62,6 +62,8 @@ def read_header(path, kind):
 def _read(path, kind, with_arrays):
     path = os.fspath(path)
     with open(path, "rb") as file:
+        if file.read(4) not in (b"PK\x03\x04", b""):
+            raise FileFormatError(f"{path!r} is not a whole bayescase file (it does not begin like one).")
         try:
             with zipfile.ZipFile(file) as archive:
                 header = check_header(path, json.loads(archive.read(HEADER)), kind)

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 from sklearn.metrics import normalized_mutual_info_score
 
+from bayescase.cli import bench
 from bayescase.cli import main as cli
 
 pytest.importorskip("matplotlib", reason="pip install 'bayescase[plots]'")
@@ -64,7 +65,7 @@ def test_files_are_read(folder):
 @pytest.mark.parametrize("damage", ["", "class,a\n", "class,a\nx,1\ny\n", "class\nx\n"])
 def test_a_damaged_file_is_one_sentence(damage, tmp_path):
     (tmp_path / "uci_car.csv").write_text(damage)
-    with pytest.raises(ValueError, match=r"--data: .*uci_car.csv is not a table with the class in the first column"):
+    with pytest.raises(ValueError, match=r"data: .*uci_car.csv is not a table with the class in the first column"):
         sets.load("car", 0, tmp_path)
 
 
@@ -82,7 +83,7 @@ def test_openml_gives_codes_and_gaps(no_network, monkeypatch):
 
 def test_without_a_network_what_is_there_is_used_and_the_rest_named(no_network, folder):
     settings = {"sets": {name: FULL[name] for name in ("zoo", "votes", "subspaces")}}
-    assert "left out: votes, for which --data or a network for openml.org is needed" in peers.source(settings, folder)
+    assert "left out: votes, for which a folder of data or a network for openml.org is needed" in peers.source(settings, folder)
     assert peers.sets_of(settings, folder) == (("zoo", "subspaces"), ["votes"])
     assert peers.sets_of(settings, None) == (("subspaces",), ["zoo", "votes"])
 
@@ -214,7 +215,7 @@ def test_one_seed_and_absent_methods(no_network, folder, tmp_path, monkeypatch):
 
 def test_quality_is_the_same_experiment(folder, monkeypatch, tmp_path):
     called = []
-    monkeypatch.setattr(cli, "run_experiments", lambda name, **options: called.append((name, options)))
+    monkeypatch.setattr(bench, "run_experiments", lambda name, **options: called.append((name, options)))
     for command in (["bench", "quality"], ["reproduce", "peers"]):
         done = CliRunner().invoke(cli.main, [*command, "--data", str(folder), "--seeds", "3", "--quick"])
         assert done.exit_code == 0, done.output

@@ -12,6 +12,7 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bayescase import TableError
 from bayescase.reading.encoding import Encoding, describe, types_in_words
 from bayescase.reading.features import MANY, intervals
 from bayescase.reading.tables import read
@@ -331,6 +332,17 @@ def test_an_insisted_row_number():
         feature(np.arange(30))
     assert len(feature(np.arange(30), feature_types={"a": "number"})[0].values) == 5
     assert len(feature(np.arange(30), feature_types={"a": "category"})[0].values) == 30
+
+
+def test_identifiers_that_are_no_row_numbers():
+    rng = np.random.default_rng(0)
+    ids = rng.choice(50_000, size=4000, replace=False)  # 160 pairs would be equal by chance
+    with pytest.raises(TableError, match=r"^Column 'a' has as many values as cases \(4000\), whole numbers like those"):
+        feature(ids)
+    assert feature(ids, feature_types={"a": "number"})[0].type == "number"
+    assert feature(np.append(ids, ids[0]))[0].type == "number"  # one twice
+    assert feature(rng.choice(10**7, size=4000, replace=False))[0].type == "number"  # by chance none would be
+    assert feature(ids / 2)[0].type == "number"
 
 
 def test_top_values_keep_the_most_frequent_and_other():

@@ -190,7 +190,8 @@ def test_positions_are_those_of_the_columns(x):
 
 def test_explanations_agree_as_the_model_does(x):
     """A case within reach of the prototype agrees with it."""
-    model, pins = BayesianCaseModel(3, similarity={0: ("within", 3)}, **QUICK), {"subspaces": {s: {0: True} for s in range(3)}}
+    model = BayesianCaseModel(3, similarity={0: ("within", 3)}, **QUICK)
+    pins = {"subspaces": {s: {0: True} for s in range(3)}}
     classifier = BayesianCaseClassifier(model, by="prototype").fit(x, x[:, 1], pins=pins)
     for explanation in classifier.explain(x):
         assert all(evidence.agrees["x0"] is True for evidence in explanation.evidence)

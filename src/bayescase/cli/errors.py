@@ -5,7 +5,11 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
+import click
+
 from ..errors import UNSET, Message, Setting
+
+STOPPED = 130  # the exit code of Ctrl-C
 
 # The parameters that have an option. The rest cannot be set from the command line.
 OPTIONS = {
@@ -17,6 +21,7 @@ OPTIONS = {
     "case_names": "--id",
     "checkpoint": "--checkpoint",
     "cv": "--folds",
+    "data": "--data",
     "delimiter": "--delimiter",
     "feature_types": "--type",
     "header": "--no-header",
@@ -30,23 +35,35 @@ OPTIONS = {
     "n_clusters": "-k",
     "n_iter": "--iterations",
     "n_jobs": "--jobs",
+    "out": "--out",
     "q": "--q",
     "random_state": "--seed",
     "sampler": "--sampler",
     "top_values": "--top",
 }
 FLAGS = ("header", "keep_draws")  # options without a value
+DATA = {"X": "The data", "n_samples": "The number of cases"}  # what is given, not set
+OF_COMMAND = {"select": {"n_clusters": "--to"}}  # options that are called otherwise there
 
 
 def as_option(setting: Setting) -> str | None:
     """A setting as it is typed, `--type 'a b=category'`; None if the command line does not have it."""
-    option, column, value = OPTIONS.get(setting.parameter), setting.column, setting.value
+    column, value = setting.column, setting.value
+    if setting.parameter in DATA:
+        return DATA[setting.parameter] if value is UNSET else str(value)
+    context = click.get_current_context(silent=True)
+    options = OPTIONS | OF_COMMAND.get((context and context.info_name) or "", {})
+    option = options.get(setting.parameter)
     if option is None:
         return None
+    if value is None:
+        return f"{option} unset"
     if value is UNSET or setting.parameter in FLAGS:
         return option if column is None else f"{option} of {column!r}"
     if setting.parameter == "feature_types" and value == "drop":
         return "--drop" if column is None else f"--drop {shlex.quote(str(column))}"
+    if setting.parameter == "image_shape":
+        return f"{option} {' '.join(map(str, value))}"
     text = as_text(value)
     return f"{option} {shlex.quote(text if column is None else f'{column}={text}')}"
 

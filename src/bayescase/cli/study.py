@@ -119,7 +119,7 @@ def schedule(folder, people, output, as_json):
     from ..storage import replacing
     from ..study.design.design_file import frozen_hash, read_design
     from ..study.design.schedule import as_plain, plan, question_rows
-    from .main import as_text, check_output, say, say_json
+    from .output import as_text, check_output, say, say_json
 
     check_output(output)
     design = read_design(Path(folder))
@@ -239,7 +239,7 @@ def simulate(folder, p_bcm, p_lda, p_subspace, person_sd, item_sd, dropout, seed
 
     need_server()
     from ..study import simulate as simulation
-    from .main import say_json
+    from .output import say_json
 
     p = {"bcm": p_bcm, "lda": p_lda, "subspace": p_subspace}
     rates = simulation.Rates(p, person_sd=person_sd, item_sd=item_sd, dropout=dropout, seed=seed)
@@ -264,7 +264,7 @@ def monitor(folder, database, as_json):
 
     need_server()
     from ..study.data.monitor import look
-    from .main import say_json
+    from .output import say_json
 
     phases = look(Path(folder), database)
     if as_json:
@@ -342,7 +342,7 @@ def analyse(folder, output, phase, simulated, times, database, as_json):
     from ..study.data.export import collect
     from ..study.data.export_folder import MANIFEST, read_export
     from ..study.design.design_file import read_design
-    from .main import say, say_json
+    from .output import say, say_json
 
     folder = Path(folder)
     if output is not None and Path(output).exists() and not Path(output).is_dir():
@@ -376,7 +376,7 @@ def verify(context, folder, export, database, as_json):
     """
     need_server()
     from ..study.data.verify import verify
-    from .main import say_json
+    from .output import say_json
 
     found = verify(Path(folder), database, None if export is None else Path(export))
     if as_json:
@@ -399,7 +399,7 @@ def doctor(context, folder, database, as_json):
     need_server()
     from ..explaining.render.terminal import plain_table
     from ..study.doctor import PROBLEM, examine
-    from .main import say, say_json
+    from .output import say, say_json
 
     lines = examine(Path(folder), database)
     if as_json:

@@ -8,6 +8,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from scipy.optimize import linear_sum_assignment
 from sklearn.datasets import load_digits
 
+from ..errors import ParameterError
 from ..explaining.render.cards import EMPTY, MARKED, PLAIN, pixels
 from ..explaining.render.drawing import SMALL, Sheet
 from ..fitted import Fitted
@@ -73,7 +74,9 @@ def load(settings, data):
             x, y = file["X_train"], file["y_train"]
             return (x.reshape(len(y), 256).astype(int) * BINS // 256), y.astype(int)
     except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise ValueError(f"--data: {path} does not have the arrays X_train (cases × 256) and y_train.") from error
+        raise ParameterError(
+            "{parameter}: {path} does not have the arrays X_train (cases × 256) and y_train.", parameter="data", path=path
+        ) from error
 
 
 def sample(images, digits, size, seed):

@@ -13,6 +13,7 @@ from joblib import parallel_config
 from sklearn.exceptions import ConvergenceWarning
 
 from .. import __version__
+from ..errors import ParameterError
 from ..explaining.render.drawing import Figure  # before hours of sampling, not after them
 from ..storage import replacing
 
@@ -41,7 +42,7 @@ class Experiment:
     figures: Callable[[list[dict]], dict[str, Figure]]  # numbers of each seed → what it shows: the figure
     rows: Callable[[list[dict]], list[Row]] | None = None  # numbers of each seed → lines of the page
     tables: Callable[[list[dict]], str] | None = None  # numbers of each seed → Markdown, where such lines do not fit
-    left_out: Callable[[dict, Path | None], str] = lambda settings, data: ""  # why there is nothing to run it on, if so
+    left_out: Callable[[dict, Path | None], ParameterError | None] = lambda settings, data: None  # if it cannot be run: why
 
 
 def reproduce(
@@ -52,7 +53,7 @@ def reproduce(
     quick: bool = False,
     seeds: int | None = None,
     n_jobs: int = -1,
-    say: Callable[[str], Any] = print,
+    say: Callable[[str | ParameterError], Any] = print,
 ) -> dict[str, list[dict]]:
     """Run what is not there yet; what every seed of every experiment gave."""
     check_data(experiments, data)
@@ -69,7 +70,7 @@ def reproduce(
         settings = experiment.quick if quick else experiment.full
         if why := experiment.left_out(settings, data):
             if len(experiments) == 1:
-                raise ValueError(why)
+                raise why
             say(why)
             continue
         head = {"experiment": experiment.name, "settings": settings, "source": experiment.source(settings, data)}
@@ -106,14 +107,21 @@ def read_result(path):
         kept = json.loads(path.read_text("utf-8"))
         return {name: kept[name] for name in ("experiment", "settings", "source")}, kept["numbers"]
     except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path} is not a result of `bayescase reproduce`; move it away.") from error
+        raise ParameterError(
+            "{path} is not a result of `bayescase reproduce`; move it away.", parameter="out", path=path
+        ) from error
 
 
 def read_numbers(path, head):
     """Results of other settings or other data are neither mixed in nor overwritten."""
     made, numbers = read_result(path)
     if made != head:
-        raise ValueError(f"{path} was made with other settings or data; give another --out, or delete {path.parent}.")
+        raise ParameterError(
+            "{path} was made with other settings or data; give another {parameter}, or delete {folder}.",
+            parameter="out",
+            path=path,
+            folder=path.parent,
+        )
     return numbers
 
 
@@ -128,10 +136,12 @@ def check_data(experiments, data):
     if data is None:
         return
     if not data.is_dir():
-        raise ValueError(f"--data: there is no folder {data}.")
+        raise ParameterError("{parameter}: there is no folder {value}.", parameter="data", value=data)
     wanted = [name for experiment in experiments for name in experiment.files]
     if wanted and not any((data / name).exists() for name in wanted):
-        raise ValueError(f"--data: the folder {data} has no {' and no '.join(wanted)}.")
+        raise ParameterError(
+            "{parameter}: the folder {value} has no {files}.", parameter="data", value=data, files=" and no ".join(wanted)
+        )
 
 
 def local_file(data: Path | None, name: str) -> Path | None:

@@ -16,6 +16,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.metrics import normalized_mutual_info_score
 from sklearn.svm import LinearSVC
 
+from ..errors import Advice, ParameterError, Setting
 from ..lda import ABSENT, has_lda, mixtures
 from . import accuracy
 from .accuracy import MODELS, SHORT, STARTS, called, half_correct, has_tomotopy, kinds, values
@@ -50,10 +51,13 @@ def source(settings: dict, data: Path | None) -> str:
     return "20 newsgroups by date" + ("" if local_file(data, COUNTS) else ", downloaded by scikit-learn")
 
 
-def left_out(settings: dict, data: Path | None) -> str:
+GIVE_DATA = Advice(f"give {{}} with {COUNTS}", Setting("data", "DIR"))
+
+
+def left_out(settings: dict, data: Path | None) -> ParameterError | None:
     if settings["fetch"] or local_file(data, COUNTS):
-        return ""
-    return f"newsgroups: left out of a quick run, which downloads nothing; give --data DIR with {COUNTS}."
+        return None
+    return ParameterError("newsgroups: left out of a quick run, which downloads nothing.", GIVE_DATA, parameter="data")
 
 
 def load(data):
@@ -69,12 +73,16 @@ def load(data):
             raise ValueError("lengths differ")
         lacking = set(GROUPS) - set(news.label_names)
     except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise ValueError(
-            f"--data: {path} does not have the word counts of the newsgroups (data, indices, indptr, shape, label, is_train, "
-            "vocabulary, label_names)."
+        raise ParameterError(
+            "{parameter}: {path} does not have the word counts of the newsgroups (data, indices, indptr, shape, label, "
+            "is_train, vocabulary, label_names).",
+            parameter="data",
+            path=path,
         ) from error
     if lacking:
-        raise ValueError(f"--data: {path} does not have the group {min(lacking)}.")
+        raise ParameterError(
+            "{parameter}: {path} does not have the group {group}.", parameter="data", path=path, group=min(lacking)
+        )
     raw = local_file(data, RAW)
     return {"stripped": news} | ({"full": read_raw(raw)} if raw else {})
 
@@ -84,7 +92,9 @@ def read_raw(path):
         with lzma.open(path, "rt", encoding="utf-8") as file:
             texts, groups, splits = zip(*((d["text"], d["group"], d["split"]) for d in map(json.loads, file)), strict=True)
     except (ValueError, KeyError, TypeError, EOFError, lzma.LZMAError) as error:
-        raise ValueError(f"--data: {path} does not have a message with split, group and text in every line.") from error
+        raise ParameterError(
+            "{parameter}: {path} does not have a message with split, group and text in every line.", parameter="data", path=path
+        ) from error
     names, label = np.unique(groups, return_inverse=True)
     return count_words(texts, label, np.array(splits) == "train", names)
 
@@ -97,8 +107,12 @@ def download(text):
         try:
             part = fetch_20newsgroups(subset=split, remove=remove, shuffle=False)
         except OSError as error:  # of urllib too
-            raise ValueError(
-                f"The newsgroups could not be downloaded ({error}); give --data DIR with {COUNTS}, or try again with a network."
+            raise ParameterError(
+                "The newsgroups could not be downloaded ({why}).",
+                GIVE_DATA,
+                Advice("try again with a network"),
+                parameter="data",
+                why=error,
             ) from error
         numbers = [int(Path(name).name) for name in part.filenames]
         parts += [(split, *found) for found in sorted(zip(part.target.tolist(), numbers, part.data, strict=True))]
@@ -156,7 +170,14 @@ def sample(news, documents, size, settings, rng):
     for name in GROUPS:
         those = np.flatnonzero(enough & (news.label == news.label_names.index(name)))
         if len(those) < size:
-            raise ValueError(f"--data: {COUNTS} has {len(those)} documents of {name} to draw from, but {size} are needed.")
+            raise ParameterError(
+                "{parameter}: {file} has {n} documents of {group} to draw from, but {size} are needed.",
+                parameter="data",
+                file=COUNTS,
+                n=len(those),
+                group=name,
+                size=size,
+            )
         drawn.append(rng.choice(those, size, replace=False))
     rows, y = np.concatenate(drawn), np.repeat(np.arange(len(GROUPS)), size)
     x = present[rows].toarray().astype(int)

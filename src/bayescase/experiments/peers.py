@@ -24,9 +24,9 @@ def source(settings: dict, data: Path | None) -> str:
     words = ", ".join(names).replace("digits", f"digits ({digits.source({'usps': True}, data)})")
     if lost:
         how = (
-            "--data or a network for openml.org"
+            "a folder of data or a network for openml.org"
             if settings.get("fetch", True)
-            else "--data in a quick run, which fetches nothing,"
+            else "a folder of data in a quick run, which fetches nothing,"
         )
         words += f"; left out: {', '.join(lost)}, for which {how} is needed"
     if absent:

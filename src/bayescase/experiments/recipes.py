@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.metrics import normalized_mutual_info_score
 
 from ..datasets import Dataset, load_recipes
+from ..errors import ParameterError
 from ..estimator import BayesianCaseModel
 from ..explaining.explanation import ModelExplanation
 from ..explaining.render.figures import plot_prototypes
@@ -38,8 +39,10 @@ def load(data):
         names, families, *columns = zip(*cases, strict=True)
         table = {name: np.array(column, dtype=int) == 1 for name, column in zip(head[2:], columns, strict=True)}
     except ValueError as error:
-        raise ValueError(
-            f"--data: {path} is not the table of recipes with name, category and 0 or 1 per ingredient."
+        raise ParameterError(
+            "{parameter}: {path} is not the table of recipes with name, category and 0 or 1 per ingredient.",
+            parameter="data",
+            path=path,
         ) from error
     return Dataset(table, np.array(names), np.array(families), "The recipes of the paper.")
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.datasets import fetch_openml
 
+from ..errors import ParameterError
 from . import digits
 from .frame import local_file
 
@@ -78,7 +79,11 @@ def from_file(path, drop):
         y, *features = (codes(column, GAP) for name, column in columns.items() if name not in drop)
         return Cases(np.column_stack(features), y)
     except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise ValueError(f"--data: {path} is not a table with the class in the first column (NPZ: arrays X and y).") from error
+        raise ParameterError(
+            "{parameter}: {path} is not a table with the class in the first column (NPZ: arrays X and y).",
+            parameter="data",
+            path=path,
+        ) from error
 
 
 def codes(column, gap):

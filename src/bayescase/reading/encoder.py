@@ -110,11 +110,13 @@ class CaseEncoder(TransformerMixin, BaseEstimator):
         ----------
         X : array or table of shape (n_samples, n_features)
             A NumPy array, a data frame (pandas, polars, pyarrow), a mapping of columns, or a SciPy sparse matrix.
-        y : ignored
+        y : None
+            Not used.
 
         Returns
         -------
-        self
+        CaseEncoder
+            The encoder itself, fitted.
         """
         for note in self._learn(read(X)).notes:
             warnings.warn(note, stacklevel=2)
@@ -138,7 +140,7 @@ class CaseEncoder(TransformerMixin, BaseEstimator):
         return encoding
 
     def transform(self, X: Any) -> np.ndarray:
-        """The codes of the cells.
+        """Give every cell its code.
 
         Parameters
         ----------
@@ -156,7 +158,7 @@ class CaseEncoder(TransformerMixin, BaseEstimator):
         return np.where(x < 0, -1, x - self.encoding_.offset[:-1])
 
     def inverse_transform(self, X: Any) -> np.ndarray:
-        """The values of codes.
+        """Give every code its value.
 
         Parameters
         ----------
@@ -192,7 +194,7 @@ class CaseEncoder(TransformerMixin, BaseEstimator):
         return self.encoding_.decode(np.where(codes < 0, -1, codes + self.encoding_.offset[:-1]))
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the columns that `transform` gives: those of X that are not left out.
+        """Name the columns that `transform` gives: those of X that are not left out.
 
         Parameters
         ----------
@@ -201,7 +203,8 @@ class CaseEncoder(TransformerMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray of str
+        ndarray of str, shape (n_features_out,)
+            The names.
         """
         check_is_fitted(self)
         wanted = self.encoding_.wanted
@@ -220,11 +223,12 @@ class CaseEncoder(TransformerMixin, BaseEstimator):
         return np.asarray(given[wanted.positions])
 
     def describe_features(self, X: Any) -> FeatureTable:
-        """How the columns of a table are read: name, type, number of values, share of missing cells and first values of each.
+        """Show how columns are read: name, type, number of values, share of missing cells and first values of each.
 
         Parameters
         ----------
         X : array or table of shape (n_samples, n_features)
+            The table of the fit, or one like it.
 
         Returns
         -------

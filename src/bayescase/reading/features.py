@@ -18,6 +18,7 @@ from .tables import EXACT, INFINITE, INT64, AnyColumn, Column, Marker, SparseCol
 FEW_INTEGERS = 10  # so many different whole numbers, or fewer, are each a value
 MANY = 50  # so many values are too many if a value has fewer than two cases on average
 CASES_PER_CODE = 10  # whole numbers with so many cases each, or more, may be codes
+LUCKY_PAIRS = 10  # so many equal pairs are expected, and none found: the numbers are identifiers
 ID_FROM = 10  # from so many cases on, a column that counts 1, 2, 3, … is taken for a row number
 
 Value: TypeAlias = str | bool | int | float
@@ -144,7 +145,7 @@ def learn_numbers(name: str, observed: Sequence[np.ndarray], rule: Rule) -> Lear
     own, times = np.unique(observed[0], return_counts=True)
     type_, doubtful = rule.type or "number", False
     if rule.type is None and whole:
-        check_row_number(name, own, len(observed[0]))
+        check_identifier(name, own, len(observed[0]))
         type_, doubtful = guess_whole(own, times, len(distinct))
     if type_ == "integer":
         return Learned(Feature(name, "integer", tuple(int(value) for value in distinct)))
@@ -152,15 +153,20 @@ def learn_numbers(name: str, observed: Sequence[np.ndarray], rule: Rule) -> Lear
     return Learned(Feature(name, "number", intervals(edges, whole), edges), doubtful)
 
 
-def check_row_number(name: str, own: np.ndarray, n: int) -> None:
-    if n >= ID_FROM and len(own) == n == int(own[-1]) - int(own[0]) + 1:
+def check_identifier(name: str, own: np.ndarray, n: int) -> None:
+    """Refuse row numbers, and numbers of which none occurs twice although many would if they were measured.
+
+    Of n random numbers out of R, n (n - 1) / 2R pairs are equal on average.
+    """
+    R = int(own[-1]) - int(own[0]) + 1
+    if len(own) == n and n >= ID_FROM and (n == R or n * (n - 1) > 2 * R * LUCKY_PAIRS):
         raise TableError(
-            "Column {column!r} has as many values as cases ({n}) and counts them like a row number, so it says nothing about "
-            "clusters.",
+            "Column {column!r} has as many values as cases ({n}){like}, so it says nothing about clusters.",
             *leave_out(name),
             Advice("insist with {}", Setting("feature_types", "number", column=name)),
             column=name,
             n=n,
+            like=" and counts them like a row number" if n == R else ", whole numbers like those of an identifier",
         )
 
 

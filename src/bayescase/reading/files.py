@@ -47,7 +47,7 @@ class FileData(NamedTuple):
     beside: dict[str, np.ndarray]
 
     def values(self, name: str, asked_by: str = "The caller") -> list[Any]:
-        """The values of a column, None where missing.
+        """Get the values of a column, None where missing.
 
         Parameters
         ----------
@@ -59,6 +59,7 @@ class FileData(NamedTuple):
         Returns
         -------
         list
+            A value per case.
         """
         column: Any
         if name in self.beside and name not in (self.table.names or ()):
@@ -70,7 +71,7 @@ class FileData(NamedTuple):
         return [None if is_missing(value) else value for value in values]
 
     def case_names(self, name: str, asked_by: str = "The caller") -> list[str]:
-        """The values of a column as names of the cases; "case 3" where one is missing.
+        """Get the values of a column as names of the cases; "case 3" where one is missing.
 
         Parameters
         ----------
@@ -82,11 +83,12 @@ class FileData(NamedTuple):
         Returns
         -------
         list of str
+            A name per case.
         """
         return [f"case {i}" if value is None else str(value) for i, value in enumerate(self.values(name, asked_by))]
 
     def position(self, name: str, asked_by: str = "The caller") -> int:
-        """The position of a column; a `TableError` that names the likely meant one if there is none.
+        """Find a column; a `TableError` names the likely meant one if there is none.
 
         Parameters
         ----------
@@ -98,6 +100,7 @@ class FileData(NamedTuple):
         Returns
         -------
         int
+            The position of the column, from 0.
         """
         names = [self.table.name(j) for j in range(len(self.table.columns))]
         if name in names:
@@ -130,7 +133,7 @@ def read_file(
     delimiter : str, default=None
         What separates the cells of a CSV file; guessed among comma, tab, semicolon and bar if None.
     header : bool, default=True
-        Is the first row of a CSV file the names of its columns?
+        The first row of a CSV file has the names of its columns.
     missing_values : sequence of str, default=()
         Cells of a text file that mean missing, beside empty ones.
     array : str, default=None

@@ -38,16 +38,16 @@ class Table(NamedTuple):
         return self.names[j] if self.names else f"x{j}"
 
     def select(self, wanted: Wanted, what: str) -> Table:
-        """The columns that are features: by name if both sides have names, else by position. `what` is what the table is."""
+        """The columns that are features: by name if both sides have names, else by position. `what` names the table."""
         if not (self.names and wanted.named):
             if len(self.columns) != wanted.width:
-                raise TableError("{what} has {n} features, but the data has {width}.", what=what, n=len(self.columns),
-                                 width=wanted.width)  # fmt: skip
+                raise TableError("{parameter} has {n} features, but the data has {width}.", parameter=what,
+                                 n=len(self.columns), width=wanted.width)  # fmt: skip
             return Table(wanted.names, [self.columns[j] for j in wanted.positions], self.n_cases)
         at = {name: j for j, name in enumerate(self.names)}
         lost = [name for name in wanted.names if name not in at]
         if lost:
-            raise TableError("{what} has no {columns}.", what=what, columns=listed("column", lost), column=lost[0])
+            raise TableError("{parameter} has no {columns}.", parameter=what, columns=listed("column", lost), column=lost[0])
         return Table(wanted.names, [self.columns[at[name]] for name in wanted.names], self.n_cases)
 
     def take(self, rows: Sequence[int] | np.ndarray) -> Table:
@@ -230,7 +230,8 @@ def check_columns(table: Table, wanted: Wanted, estimator: str) -> None:
         return  # matched by name
     if len(table.columns) != wanted.width:
         raise TableError(
-            "X has {n} features, but {estimator} is expecting {width} features as input.",
+            "{parameter} has {n} features, but {estimator} is expecting {width} features as input.",
+            parameter="X",
             n=len(table.columns),
             estimator=estimator,
             width=wanted.width,

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ...errors import ParameterError, ParameterTypeError, Setting
 from ...fitted import Fitted
 from ...sampling.posterior import AGREE
 from ...sampling.problem import is_int
@@ -440,7 +441,11 @@ def plot_history(model: Any, *, image_shape: tuple[int, int] | None = None, swee
     """
     fitted = fitted_of(model)
     if fitted.draws is None:
-        raise ValueError("plot_history needs every draw: fit with keep_draws=True, and with burn_in=0 to see the start.")
+        raise ParameterError(
+            "There is no history without every draw: fit with {keep_draws}, and with {burn_in} to see the start.",
+            keep_draws=Setting("keep_draws", True),
+            burn_in=Setting("burn_in", 0),
+        )
     best = int(np.argmax(fitted.draws.log_joint.mean(axis=1)))
     p, omega = fitted.draws.p[best], fitted.draws.omega[best]
     at = fitted.kept.first + fitted.plan.thin * np.arange(len(p))
@@ -451,7 +456,9 @@ def plot_history(model: Any, *, image_shape: tuple[int, int] | None = None, swee
         note_more(figure, fitted.n_clusters - shown)
     else:
         if not is_int(sweeps) or sweeps < 1:
-            raise ValueError(f"sweeps must be a positive whole number, not {sweeps!r}.")
+            raise ParameterError(
+                "{parameter} must be a positive whole number, not {value!r}.", parameter="sweeps", value=sweeps
+            )
         shape = check_shape(image_shape, explained.n_features)
         chosen = np.unique(np.round(np.geomspace(1, len(p), min(int(sweeps), len(p)))).astype(int) - 1)
         figure = history_images(fitted, explained.clusters[:shown], p, omega, at, chosen, shape)
@@ -540,7 +547,9 @@ def clusters_of(explanation) -> tuple[ClusterExplanation, ...]:
         return (explanation,)
     if isinstance(explanation, ModelExplanation):
         return explanation.clusters
-    raise TypeError(f"This takes what model.explain() returns, or one of its clusters, not {type(explanation).__name__}.")
+    raise ParameterTypeError(
+        "This takes what model.explain() returns, or one of its clusters, not {kind}.", kind=type(explanation).__name__
+    )
 
 
 def first_clusters(explanation):
@@ -551,9 +560,16 @@ def first_clusters(explanation):
 
 def check_shape(shape, n_features):
     if not isinstance(shape, (tuple, list)) or len(shape) != 2 or not all(is_int(n) and n > 0 for n in shape):
-        raise ValueError(f"image_shape must be two positive whole numbers, height and width, not {shape!r}.")
+        raise ParameterError(
+            "{parameter} must be two positive whole numbers, height and width, not {value!r}.",
+            parameter="image_shape",
+            value=shape,
+        )
     if shape[0] * shape[1] != n_features:
-        raise ValueError(
-            f"image_shape={tuple(shape)} has {shape[0] * shape[1]} pixels, but the model has {n_features} features."
+        raise ParameterError(
+            "{parameter} has {pixels} pixels, but the model has {n} features.",
+            parameter=Setting("image_shape", tuple(shape)),
+            pixels=shape[0] * shape[1],
+            n=n_features,
         )
     return int(shape[0]), int(shape[1])

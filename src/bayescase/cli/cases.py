@@ -1,0 +1,113 @@
+"""Cases for a command: a file and what the options say about its columns."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from .options import all_or_some, by_column, one_bins, one_number, one_type
+
+if TYPE_CHECKING:
+    from ..estimator import BayesianCaseModel
+    from ..reading.files import FileData
+
+
+class FileOptions(NamedTuple):
+    """How to read a file: the options of READING."""
+
+    delimiter: str | None = None
+    no_header: bool = False
+    array: str | None = None
+
+
+class ColumnOptions(NamedTuple):
+    """How to read columns: options of MODELLING, and columns that are no features."""
+
+    missing: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    top: tuple[str, ...] = ()
+    bins: tuple[str, ...] = ()
+    max_count: int = 1
+    label: str | None = None
+    id_column: str | None = None
+
+
+def part_of(options: dict[str, Any], kind: Any) -> Any:
+    """A tuple of some of the options, which are then no more among them."""
+    return kind(**{name: options.pop(name) for name in kind._fields if name in options})
+
+
+def read_cases(path: str, how: FileOptions, missing: Sequence[Any] = (), known: Sequence[str] = ()) -> FileData:
+    from ..reading.files import read_file
+
+    delimiter = how.delimiter
+    if delimiter is not None:
+        delimiter = {"\\t": "\t", "tab": "\t"}.get(delimiter, delimiter)
+        if len(delimiter) != 1 or delimiter in '"\r\n':
+            raise click.BadParameter(f"it must be one character, not {delimiter!r}.", param_hint="--delimiter")
+    marks = tuple(map(str, missing))
+    return read_file(path, delimiter=delimiter, header=not how.no_header, missing_values=marks, array=how.array, known=known)
+
+
+def read_new_cases(model: BayesianCaseModel, path: str, how: FileOptions) -> FileData:
+    """New cases for a model: its marks for missing cells, and its columns."""
+    return read_cases(path, how, model.encoder_.encoding_.markers, list(model.feature_types_))
+
+
+def read_to_fit(path: str, options: dict[str, Any]) -> tuple[FileData, dict[str, Any]]:
+    """(cases, parameters of the estimator): what is said about files and columns is taken out of the options."""
+    how, columns = part_of(options, FileOptions), part_of(options, ColumnOptions)
+    cases = read_cases(path, how, columns.missing)
+    return cases, {"encoder": encoder_of(cases, columns) or None, **options}
+
+
+def encoder_of(cases: FileData, columns: ColumnOptions) -> dict[str, Any]:
+    """Parameters of a CaseEncoder; columns that are not there are named with their option."""
+    every_type, types = by_column("--type", columns.types, one_type)
+    top = all_or_some("--top", columns.top, one_number)
+    bins = all_or_some("--bins", columns.bins, one_bins)
+    for option, given in (("--type", types), ("--top", top), ("--bins", bins)):
+        for column in given if isinstance(given, dict) else ():
+            cases.position(column, option)
+    if every_type is not None:  # for all columns of which nothing else is said
+        said = {*types, *(top if isinstance(top, dict) else ()), *(bins if isinstance(bins, dict) else ())}
+        names = map(cases.table.name, range(len(cases.table.columns)))
+        types |= {name: every_type for name in names if name not in said}
+    no_features: list[tuple[str, str | None]] = [("--drop", name) for name in columns.drop]
+    no_features += [("--label", columns.label), ("--id", columns.id_column)]
+    for option, name in no_features:
+        if name is not None and (option == "--drop" or name not in cases.beside):
+            cases.position(name, option)
+            types[name] = "drop"
+    found = {"feature_types": types or None, "top_values": top, "bins": bins, "missing_values": marks(columns.missing)}
+    found |= {"max_count": None if columns.max_count == 1 else columns.max_count}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def marks(missing: Sequence[str]) -> list[str | int | float] | None:
+    """A mark that spells a number means the number, too."""
+    found: list[str | int | float] = list(missing)
+    for mark in missing:
+        try:
+            found.append(int(mark) if mark.lstrip("+-").isdecimal() else float(mark))
+        except ValueError:
+            continue
+    return [mark for mark in found if mark == mark] or None
+
+
+def row_of(text: str, n: int, names: Sequence[str] | None = None) -> int:
+    """The case that is called so; else the one with that number, 83 or "case 83"."""
+    found = [i for i, name in enumerate(names or ()) if name == text]
+    if len(found) > 1:
+        raise ValueError(f"{len(found)} cases are called {text!r}: give one of the numbers {', '.join(map(str, found[:8]))}.")
+    number = text.removeprefix("case ").strip()
+    if not found and (not number.isdecimal() or int(number) >= n):
+        near = difflib.get_close_matches(text.lower(), {name.lower(): name for name in names or ()}, n=1)
+        also = " and the names of --id" if names else ""
+        meant = next(f"; did you mean {name!r}?" for name in names or () if name.lower() == near[0]) if near else "."
+        raise ValueError(f"There is no case {text!r}: there are {n}, with numbers from 0 to {n - 1}{also}{meant}")
+    return found[0] if found else int(number)

@@ -1,0 +1,201 @@
+"""Commands on a saved model: `explain`, `predict`, `info`, `report` and `plot`."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .cases import FileOptions, read_new_cases, row_of
+from .errors import in_options
+from .options import FORCE, ID, IMAGE, JOBS, JSON, READING
+from .output import as_text, check_output, has_columns, is_signed, naming, say, say_json, write_text
+
+if TYPE_CHECKING:
+    from ..estimator import BayesianCaseModel
+
+PLOTS = ("prototypes", "subspaces", "values", "memberships", "agreement", "case", "ribbon", "history")
+PREDICTED = ("case", "cluster", "prototype")  # the first columns of a table of predictions
+
+
+def load(path: str) -> BayesianCaseModel:
+    from ..estimator import BayesianCaseModel
+
+    return BayesianCaseModel.load(path)
+
+
+@click.command()
+@click.argument("model")
+@click.option("--case", metavar="FILE", help="Explain a new case: the only one in the file, or that of --row.")
+@click.option(
+    "--row", metavar="N", help="Explain a case of the fit by its name, or its number from 0; with --case, of the file."
+)
+@click.option("--pair", nargs=2, type=int, metavar="S T", help="Explain how two clusters differ.")
+@READING
+@JSON
+def explain(model: str, case: str | None, row: str | None, pair: tuple[int, int] | None, as_json: bool, **reading: Any) -> None:
+    """Explain the clusters of MODEL, one case, or a pair of clusters."""
+    from rich.console import Group
+    from rich.markup import escape
+
+    from ..explaining.render import terminal
+
+    if pair and (case is not None or row is not None):
+        raise click.UsageError("--pair cannot go with --case or --row.")
+    fitted = load(model)
+    explained: Any
+    table: Any
+    if pair:
+        explained, table = fitted.explain_pair(*pair), terminal.pair_table
+    elif case is not None:
+        cases = read_new_cases(fitted, case, FileOptions(**reading)).table
+        if row is None and cases.n_cases > 1:
+            raise ValueError(f"{case} has {cases.n_cases} cases; choose one with --row, from 0 to {cases.n_cases - 1}.")
+        chosen = 0 if row is None else row_of(row, cases.n_cases)
+        explained, table = fitted.explain_case(cases.take([chosen])), terminal.case_table
+    elif row is not None:
+        chosen = row_of(row, len(fitted.labels_), fitted.case_names_)
+        explained, table = fitted.explain_case(chosen), terminal.case_table
+    else:
+        explained, table = fitted.explain(), terminal.explanation_table
+    if as_json:
+        say_json(explained.to_json())
+    elif table is terminal.explanation_table:
+        say(explained, lambda: Group(table(explained), escape(explained.verdict)))
+    else:
+        say(explained, lambda: Group(escape(str(explained)), table(explained)))
+
+
+@click.command()
+@click.argument("model")
+@click.argument("data")
+@click.option("-o", "--output", metavar="FILE", help="Write CSV, or TSV or JSON lines by the name of the file.")
+@FORCE
+@ID
+@JOBS
+@READING
+@JSON
+def predict(
+    model: str,
+    data: str,
+    output: str | None,
+    force: bool,
+    id_column: str | None,
+    jobs: int,
+    as_json: bool,
+    **reading: Any,
+) -> None:
+    """Cluster and memberships of every case in DATA, by a saved MODEL."""
+    from ..explaining.render.terminal import plain_table
+
+    if as_json and output == "-":
+        raise click.UsageError("--json and -o - both write to stdout.")
+    check_output(output, model, data, text=True, ours=has_columns(*PREDICTED), force=force)
+    fitted = load(model).set_params(n_jobs=jobs)
+    cases = read_new_cases(fitted, data, FileOptions(**reading))
+    names = list(range(cases.table.n_cases)) if id_column is None else cases.case_names(id_column, "--id")
+    shares = fitted.predict_proba(cases.table)
+    prototypes = [fitted.fitted_.name_of(row) for row in fitted.prototypes_]
+    columns = [*PREDICTED, *(f"membership {s}" for s in range(fitted.n_clusters_))]
+    rows = [
+        [name, int(s), prototypes[s], *(round(float(p), 6) for p in share)]
+        for name, s, share in zip(names, shares.argmax(axis=1), shares, strict=True)
+    ]
+    if output is not None:
+        write_text(output, as_text(columns, rows, output), len(rows))
+    if as_json:
+        say_json({"cases": [dict(zip(columns[:3], row, strict=False)) | {"memberships": row[3:]} for row in rows]})
+    elif output is None:
+        say(as_text(columns, rows).rstrip("\n"), lambda: plain_table("Predicted clusters", columns, rows))
+
+
+@click.command()
+@click.argument("model")
+@JSON
+def info(model: str, as_json: bool) -> None:
+    """What is in the file MODEL: features, parameters, diagnostics."""
+    from ..explaining.render.terminal import plain_table
+
+    fitted = load(model)
+    features, found = fitted.describe_features(), fitted.diagnostics_
+    shown = {name: value for name, value in fitted.get_params(deep=False).items() if name not in ("n_jobs", "verbose")}
+    params = {name: value for name, value in shown.items() if value is not None}
+    if as_json:
+        say_json(
+            {
+                "path": model,
+                "bytes": os.path.getsize(model),
+                "cases": len(fitted.labels_),
+                "clusters": fitted.n_clusters_,
+                "named_cases": fitted.case_names_ is not None,
+                "features": [feature._asdict() for feature in features],
+                "parameters": params,
+                "learned": {name: value._asdict() for name, value in fitted.hyperparameters_.items()},
+                "sweeps": fitted.n_iter_,
+                "diagnostics": asdict(found) | {"quantities": {k: v._asdict() for k, v in found.quantities.items()}},
+            }
+        )
+        return
+    named = "with names" if fitted.case_names_ else "without names"
+    sizes = f"{len(fitted.labels_)} cases {named}, {len(features)} features, {fitted.n_clusters_} clusters"
+    click.echo(f"{model}: {sizes}, {os.path.getsize(model) / 1e6:.1f} MB")
+    chains = len(fitted.log_joint_)
+    click.echo(f"{chains} chain{'s' * (chains > 1)} of {fitted.n_iter_} sweeps")
+    click.echo("Parameters: " + ", ".join(f"{name}={value!r}" for name, value in params.items()))
+    for name, value in fitted.hyperparameters_.items():
+        click.echo(f"Learned {name}: {value.mean:.4g} ({value.low:.4g} to {value.high:.4g})")
+    rows = [(f.name, f.type, f.n_values, f"{f.missing:.1%}", f.values) for f in features]
+    click.echo("")
+    say(features, lambda: plain_table("Features", ("Feature", "Type", "Values", "Missing", ""), rows))
+    click.echo("\n" + (str(found).replace(found.advice, in_options(found.advice)) if found.advice else str(found)))
+
+
+@click.command()
+@click.argument("model")
+@click.option("-o", "--output", metavar="FILE", required=True, help="The HTML file to write.")
+@FORCE
+@click.option("--title", help="Heading of the page.")
+@IMAGE
+def report(model: str, output: str, force: bool, title: str | None, image: tuple[int, int] | None) -> None:
+    """Write one HTML file that explains MODEL; it needs no network."""
+    check_output(output, model, ours=is_signed, force=force)
+    fitted = load(model)
+    with naming(output):
+        fitted.report(output, image_shape=image or None, title=title)
+    click.echo(f"The report is in {output}.", err=True)
+
+
+@click.command()
+@click.argument("model")
+@click.argument("kind", type=click.Choice(PLOTS))
+@click.option("-o", "--output", metavar="FILE", required=True, help="A PNG, SVG or PDF file.")
+@FORCE
+@click.option("--cluster", type=int, default=0, show_default=True, help="For `agreement`: the cluster.")
+@click.option("--row", metavar="N", default="0", show_default=True, help="For `case`: its name or number.")
+@click.option("--image", nargs=2, type=int, metavar="HEIGHT WIDTH", help="For `prototypes` and `history`: features are pixels.")
+def plot(model: str, kind: str, output: str, force: bool, cluster: int, row: str, image: tuple[int, int] | None) -> None:
+    """Draw a picture of MODEL."""
+    from ..explaining.render import figures as plots
+    from ..storage import replacing
+
+    check_output(output, model, ours=is_signed, force=force)
+    suffix = os.path.splitext(output)[1].lower().lstrip(".")
+    if suffix not in ("png", "svg", "pdf"):
+        raise ValueError(f"{output} must end with .png, .svg or .pdf, which says what to write.")
+    fitted, shape = load(model), image or None
+    figure = {
+        "prototypes": lambda: plots.plot_prototypes(fitted.explain(), image_shape=shape),
+        "subspaces": lambda: plots.plot_subspaces(fitted.explain()),
+        "values": lambda: plots.plot_values(fitted.explain()),
+        "memberships": lambda: plots.plot_memberships(fitted),
+        "agreement": lambda: plots.plot_agreement(fitted.explain_agreement(cluster)),
+        "case": lambda: plots.plot_case(fitted.explain_case(row_of(row, len(fitted.labels_), fitted.case_names_))),
+        "ribbon": lambda: plots.plot_ribbon(fitted),
+        "history": lambda: plots.plot_history(fitted, image_shape=shape),
+    }[kind]()
+    signature = {"Software" if suffix == "png" else "Creator": "bayescase"}  # so that the next picture may replace it
+    with naming(output), replacing(output) as file:
+        figure.savefig(file, format=suffix, bbox_inches="tight", metadata=signature)
+    click.echo(f"The picture is in {output}.", err=True)
