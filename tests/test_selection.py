@@ -194,7 +194,7 @@ def test_cases_are_shuffled(planted):
         ({"n_clusters": [1, 2.5]}, ValueError, "whole numbers"),
         ({"n_clusters": [1, 49]}, ValueError, "n_clusters goes up to 49, but with cv=5 some fits have 48 of the 60 cases"),
         ({"cv": 1}, ValueError, "cv must be a whole number of at least 2"),
-        ({"cv": 61}, ValueError, "cv=61 folds need at least 61 cases"),
+        ({"cv": 61}, ValueError, "cv=61 needs at least 61 cases, but the data has 60"),
         ({"model": "bcm"}, TypeError, "model must be a BayesianCaseModel"),
         ({"model": BayesianCaseModel(init=np.zeros(60, dtype=int))}, ValueError, "init must be 'seeded'"),
         ({"model": BayesianCaseModel(subspace_prior=[[0.5] * 6])}, ValueError, "subspace_prior cannot be used here"),
