@@ -14,7 +14,6 @@ import sys
 import tempfile
 import time
 import warnings
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from rich.console import Console
@@ -49,28 +48,40 @@ class Ours:
     """One chain of bayescase; `run(n)` does n complete iterations."""
 
     def __init__(self, data, S, threads, sampler="rows", seed=0):
-        from bayescase.kernels.cpu import sweep as cpu
-        from bayescase.kernels.rng import stream
+        from bayescase.kernels import CpuCandidates, CpuRows, Driver, Threads, stream, sweeps
         from bayescase.sampling.starts import init
-        from bayescase.state import make_hyper, new_state
+        from bayescase.state import count_observed, make_hyper, new_state, smallest_int
 
-        self.cpu, self.stream, self.data, self.seed = cpu, stream, data, seed
         self.hyper = make_hyper(S, data.x.shape[1], alpha=0.01, lam=1.0, c=50.0, q=0.8)
-        self.state = new_state(data, init(data, self.hyper, "seeded", np.random.default_rng(seed)), S)
-        self.pool = ThreadPoolExecutor(threads) if threads > 1 else None
-        self.work = cpu.Work(data, self.hyper, self.state.z.dtype, self.pool, threads)
-        cpu.update_p_omega(data, self.hyper, self.state, self.work, stream(seed), True)
-        self.sampler, self.t = sampler, 0
+        self.z = np.empty(data.x.shape, dtype=smallest_int(S))
+        init(data, self.hyper, "seeded", np.random.default_rng(seed), out=self.z)
+        pool = Threads(data.offset, S, threads, threads)
+        self.rows = CpuRows(pool, data.x, self.z, data.z_held, S)
+        self.candidates = CpuCandidates(pool, data.candidates, data.log_weight)
+        self.driver = Driver(data.book, data.omega_held, count_observed(data.x), self.hyper, pool)
+        self.state, self.sweep, self.stream, self.seed = new_state(data, S), sweeps[sampler], stream, seed
+        self.begin()
+
+    def begin(self):
+        """Begin anew, at the labels z."""
+        self.state.n_sv[:], self.state.n_rows[:] = self.rows.recount(len(self.state.n_sv))
+        self.driver.update_p_omega(self.hyper, self.state, self.candidates, self.stream(self.seed))
+        self.t = 0
 
     def run(self, n):
         trace = []
         for _ in range(n):
-            log_joint, info = self.cpu.sweeps[self.sampler](
-                self.data, self.hyper, self.state, self.work, self.stream(self.seed, 1, self.t)
-            )
-            trace.append((log_joint, info[2] / 2**32 / len(self.data.x)))
+            key = self.stream(self.seed, 1, self.t)
+            log_joint, moved = self.sweep(self.driver, self.rows, self.candidates, self.hyper, self.state, key)
+            trace.append((log_joint, moved.purity / len(self.z)))
             self.t += 1
         return np.array(trace)
+
+    def values(self):
+        """(ΣV, S) E[φ | z, p, ω]."""
+        mean, none = np.zeros(self.state.n_sv.shape), np.zeros((0, len(self.state.p)), dtype=np.float32)
+        self.driver.add_values(self.hyper, self.state, np.arange(len(self.state.p)), 1.0, mean, none)
+        return mean
 
 
 class Tomotopy:
@@ -136,31 +147,23 @@ def samplers(values, n_cases=2000, seconds=20.0):
     """rows against collapsed on a subset: time to the same held-out log probability, and effective samples per second."""
     from scipy.special import logsumexp
 
-    from bayescase.kernels.cpu.newcases import PARTICLES, log_probability, make_fold
+    from bayescase.kernels import PARTICLES, log_probability, make_fold
 
     order = np.random.default_rng(1).permutation(len(values))
     data, held_out = data_of(values[order[:n_cases]]), data_of(values[order[n_cases : n_cases + 200]]).x
     curves, effective = {}, {}
     for sampler in ("rows", "collapsed"):
         chain = Ours(data, 10, 1, sampler)
-        chain.state.z[:] = np.random.default_rng(2).integers(10, size=(n_cases, 1))  # a random label per case, for both
-        chain.cpu.recount(data.x, chain.state.z, chain.state.n_sv, chain.state.n_rows)
-        chain.cpu.update_p_omega(data, chain.hyper, chain.state, chain.work, chain.stream(0), True)
-        chain.run(0)
-        scratch = chain.cpu.make_mean_scratch(data, 10)
+        chain.z[:] = np.random.default_rng(2).integers(10, size=(n_cases, 1))  # a random label per case, for both
+        chain.begin()
         spent, curve, trace = 0.0, [], []
         while spent < seconds:
             start = time.perf_counter()
             trace.append(chain.run(10))
             spent += time.perf_counter() - start
-            value = np.zeros((P * V, 10))
-            chain.cpu.add_values(
-                data, chain.hyper, chain.state.p, chain.state.omega, chain.state.n_sv,
-                np.arange(10), value, 1.0, scratch, value,
-            )  # fmt: skip
-            out = np.zeros((len(held_out), PARTICLES))
             if len(trace) in (1, 2, 4, 8, 16) or len(trace) % 32 == 0:
-                log_probability(held_out, make_fold(data, chain.hyper, value), np.uint64(1), out)
+                out = np.zeros((len(held_out), PARTICLES))
+                log_probability(held_out, make_fold(data.offset, chain.hyper, chain.values()), np.uint64(1), out)
                 curve.append((spent, float((logsumexp(out, axis=1) - np.log(PARTICLES)).mean())))
         trace = np.concatenate(trace)
         kept = trace[len(trace) // 2 :]
@@ -220,7 +223,7 @@ print((status("VmHWM") - before) / X.size - 2)  # 2 bytes a cell is the encoded 
 SPARSE = """
 import resource, warnings
 import scipy.sparse
-import bayescase.kernels.cpu.newcases
+import bayescase.kernels
 from bayescase import BayesianCaseModel
 peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 before = peak()

@@ -198,21 +198,21 @@ def test_no_contributions_where_a_decision_is_not_a_sum_per_label(planted):
 
 def test_prototypes_from_a_catalogue_have_no_label(animals):
     table, y = pd.DataFrame(animals[0]), animals[1]
-    model = BayesianCaseModel(3, candidates=table.iloc[:30], **QUICK)
-    fitted = BayesianCaseClassifier(model).fit(table, y)
+    model, catalogue = BayesianCaseModel(3, **QUICK), table.iloc[:30]
+    fitted = BayesianCaseClassifier(model).fit(table, y, candidates=catalogue)
     assert fitted.prototype_labels_ is None
     assert {evidence.label for e in fitted.explain(table) for evidence in e.evidence} == {None}
     assert "None" not in str(fitted.explain(table)[0])
     with pytest.raises(ValueError, match="candidates have none"):
-        BayesianCaseClassifier(model, by="prototype").fit(table, y)
+        BayesianCaseClassifier(model, by="prototype").fit(table, y, candidates=catalogue)
 
 
 def test_a_prototype_without_a_value_has_no_key_feature_there(animals):
     table = {
         name: np.where(np.arange(90) < 45, None, column) if name == "trait 0" else column for name, column in animals[0].items()
     }
-    fitted = BayesianCaseClassifier(BayesianCaseModel(3, prototype_prior=np.arange(90) < 45, **QUICK), by="prototype")
-    fitted.fit(table, animals[1])
+    fitted = BayesianCaseClassifier(BayesianCaseModel(3, **QUICK), by="prototype")
+    fitted.fit(table, animals[1], prototype_prior=np.arange(90) < 45)
     assert (fitted.case_model_.prototypes_ < 45).all()
     assert not any("trait 0" in evidence.values for e in fitted.explain(table) for evidence in e.evidence)
 

@@ -41,32 +41,29 @@ def test_settings_in_python(setting, words):
 
 
 DROP = Advice("leave it out with {}", Setting("feature_types", "drop", column="id"))
-HEAT = Advice("start with {}", Setting("heat", 0.5))
+LESS = Advice("try {}", Setting("alpha", 0.5))
 
 
 def test_a_sentence_with_advice():
-    error = TableError("Column {column!r} has {n} values.", DROP, HEAT, column="id", n=9)
-    assert str(error) == "Column 'id' has 9 values; leave it out with feature_types={'id': 'drop'}, or start with heat=0.5."
+    error = TableError("Column {column!r} has {n} values.", DROP, LESS, column="id", n=9)
+    assert str(error) == "Column 'id' has 9 values; leave it out with feature_types={'id': 'drop'}, or try alpha=0.5."
     assert error.column == "id"
     assert error.parameter is None
     assert [setting.value for way in error.advice for setting in way.settings] == ["drop", 0.5]
-    assert str(error.within("encoder")).endswith("with encoder={'feature_types': {'id': 'drop'}}, or start with "
-                                                 "encoder={'heat': 0.5}.")  # fmt: skip
+    assert str(error.within("encoder")).endswith("{'feature_types': {'id': 'drop'}}, or try encoder={'alpha': 0.5}.")
 
 
-def without_heat(setting):
-    return None if setting.parameter == "heat" else f"--{setting.parameter}"
+def without_alpha(setting):
+    return None if setting.parameter == "alpha" else f"--{setting.parameter}"
 
 
 def test_advice_that_a_front_end_does_not_have_is_left_out():
-    assert TableError("It is bad.", DROP, HEAT).render(without_heat) == "It is bad; leave it out with --feature_types."
-    assert TableError("It is bad.", HEAT).render(without_heat) == "It is bad."
-    error = ParameterError("{parameter} must be small, not {value!r}.", parameter="heat", value=2)
-    assert error.render(without_heat) == "heat must be small, not 2."  # the problem is said all the same
-    assert advise([HEAT], without_heat) == ""
-    assert advise([HEAT, DROP, HEAT]) == (
-        "Start with heat=0.5, leave it out with feature_types={'id': 'drop'}, or start with heat=0.5."
-    )
+    assert TableError("It is bad.", DROP, LESS).render(without_alpha) == "It is bad; leave it out with --feature_types."
+    assert TableError("It is bad.", LESS).render(without_alpha) == "It is bad."
+    error = ParameterError("{parameter} must be small, not {value!r}.", parameter="alpha", value=2)
+    assert error.render(without_alpha) == "alpha must be small, not 2."  # the problem is said all the same
+    assert advise([LESS], without_alpha) == ""
+    assert advise([LESS, DROP, LESS]) == ("Try alpha=0.5, leave it out with feature_types={'id': 'drop'}, or try alpha=0.5.")
     assert one_of([]) == ""
 
 
@@ -116,4 +113,4 @@ def test_warnings_keep_their_structure():
 
 
 def test_a_message_alone():
-    assert Message("{n} draws.", n=3).render(without_heat) == "3 draws."
+    assert Message("{n} draws.", n=3).render(without_alpha) == "3 draws."

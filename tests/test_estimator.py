@@ -4,6 +4,7 @@ import copy
 import itertools
 import pickle
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -23,11 +24,21 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from bayescase import BayesianCaseModel
 from bayescase.model import log_joint
 
+from .helpers import split_settings
+
 QUICK = {"n_iter": 40, "n_chains": 2, "random_state": 0}
 
 
 def other_than_convergence(record):
     return [warning for warning in record if warning.category is not ConvergenceWarning]
+
+
+def check_log_joint(model, hyper=None, **tolerance):
+    """Every kept draw has the log joint of its z, p and ω."""
+    draws, hyper = model.draws_, model.fitted_.hyper if hyper is None else hyper
+    for c, d in np.ndindex(draws.log_joint.shape):
+        again = log_joint(model.fitted_.data, hyper, draws.z[c, d], draws.p[c, d], draws.omega[c, d])
+        assert again == pytest.approx(draws.log_joint[c, d], **tolerance or {"abs": 1e-6})
 
 
 # --- scikit-learn --------------------------------------------------------------------------------------------------------
@@ -46,7 +57,7 @@ def test_scikit_learn_checks(estimator, check):
 
 
 def test_parameters_survive_clone_and_pickle():
-    model = BayesianCaseModel(4, alpha=0.2, q=[0.5, 0.6], init=np.array([0, 1, -1]), sampler="collapsed", thin=2)
+    model = BayesianCaseModel(4, alpha=0.2, q=[0.5, 0.6], init=np.array(["cells", "cases"]), sampler="collapsed", thin=2)
     params = model.get_params()
     assert params["n_clusters"] == 4
     assert params["q"] == [0.5, 0.6]
@@ -216,21 +227,15 @@ def test_how_many_draws_are_kept(planted, burn_in, thin):
 
 def test_every_draw_has_the_log_joint_of_its_z_p_and_omega(fitted):
     """Labels are permuted together: were z, p and omega not aligned with each other, the sum would differ."""
-    draws, data, hyper = fitted.draws_, fitted.fitted_.data, fitted.fitted_.hyper
-    assert (draws.z[:, :, data.x < 0] == 0).all()
-    for c, d in np.ndindex(draws.log_joint.shape):
-        again = log_joint(data, hyper, draws.z[c, d], draws.p[c, d], draws.omega[c, d])
-        assert again == pytest.approx(draws.log_joint[c, d], abs=1e-6)
+    assert (fitted.draws_.z[:, :, fitted.fitted_.data.x < 0] == 0).all()
+    check_log_joint(fitted)
 
 
 def test_labels_that_switch_within_a_chain_stay_aligned(planted, sampler):
     """On so few and noisy cases labels change places all the time; z, p and omega must change together."""
     x, _ = planted(N=8, P=3, V=2, noise=1.0)
     model = BayesianCaseModel(3, alpha=0.5, n_iter=200, n_chains=2, thin=3, sampler=sampler, keep_draws=True, random_state=0)
-    draws = model.fit(x).draws_
-    for c, d in np.ndindex(draws.log_joint.shape):
-        again = log_joint(model.fitted_.data, model.fitted_.hyper, draws.z[c, d], draws.p[c, d], draws.omega[c, d])
-        assert again == pytest.approx(draws.log_joint[c, d], abs=1e-6)
+    check_log_joint(model.fit(x))
 
 
 def test_averages_are_those_of_the_draws(fitted):
@@ -309,10 +314,7 @@ def test_a_catalogue_with_missing_cells(planted, sampler):
     catalogue[0] = np.nan
     catalogue[1, 2] = np.nan
     model = BayesianCaseModel(3, sampler=sampler, keep_draws=True, **QUICK).fit(x.astype(float), candidates=catalogue)
-    draws = model.draws_
-    for c, d in np.ndindex(draws.log_joint.shape):
-        again = log_joint(model.fitted_.data, model.fitted_.hyper, draws.z[c, d], draws.p[c, d], draws.omega[c, d])
-        assert again == pytest.approx(draws.log_joint[c, d], abs=1e-6)
+    check_log_joint(model)
     if 0 in model.prototypes_:
         assert (model.prototype_cases_[list(model.prototypes_).index(0)] == None).all()  # noqa: E711
 
@@ -380,7 +382,7 @@ def test_a_start_from_labels(planted, sampler):
 
 @pytest.mark.parametrize("init", ["seeded", "cases", "cells"])
 def test_named_starts(planted, sampler, init):
-    model = BayesianCaseModel(3, sampler=sampler, keep_draws=True, **QUICK | {"n_iter": 10}).fit(planted()[0], init=init)
+    model = BayesianCaseModel(3, init=init, sampler=sampler, keep_draws=True, **QUICK | {"n_iter": 10}).fit(planted()[0])
     assert np.isfinite(model.log_joint_).all()
     assert model.draws_.z.max() <= 2
 
@@ -399,13 +401,10 @@ def test_alpha_zero_gives_one_label_per_case(planted, init, missing):
     x, _ = planted(N=200, P=20, seed=11)
     x = np.where(np.random.default_rng(0).random(x.shape) < missing, np.nan, x)
     x[:, 0] = np.nan_to_num(x[:, 0])  # no empty row
-    model = BayesianCaseModel(3, alpha=0, keep_draws=True, **QUICK).fit(x, init=init)
+    model = BayesianCaseModel(3, alpha=0, init=init, keep_draws=True, **QUICK).fit(x)
     z = np.where(np.isnan(x), -1, model.draws_.z.astype(int))
     assert (np.where(z < 0, z.max(axis=3, keepdims=True), z) == z.max(axis=3, keepdims=True)).all()
-    data, hyper, draws = model.fitted_.data, model.fitted_.hyper._replace(alpha=1e-12), model.draws_
-    for c, d in np.ndindex(draws.log_joint.shape):
-        again = log_joint(data, hyper, draws.z[c, d], draws.p[c, d], draws.omega[c, d])  # the limit from above
-        assert again == pytest.approx(draws.log_joint[c, d], abs=1e-3)
+    check_log_joint(model, model.fitted_.hyper._replace(alpha=1e-12), abs=1e-3)  # the limit from above
 
 
 def test_alpha_zero_recovers_clusters_from_a_random_start(planted):
@@ -493,11 +492,7 @@ def test_many_values_need_wider_codes(sampler):
     model = BayesianCaseModel(3, sampler=sampler, keep_draws=True, **QUICK).fit(x)
     assert model.fitted_.data.x.dtype == np.int16
     assert len(model.feature_values_[0]) == len(set(words)) > 256
-    for c in range(2):
-        again = log_joint(
-            model.fitted_.data, model.fitted_.hyper, model.draws_.z[c, -1], model.draws_.p[c, -1], model.draws_.omega[c, -1]
-        )
-        assert again == pytest.approx(model.draws_.log_joint[c, -1], abs=1e-6)
+    check_log_joint(model)
 
 
 def test_many_clusters_need_wider_labels(sampler):
@@ -505,10 +500,7 @@ def test_many_clusters_need_wider_labels(sampler):
     model = BayesianCaseModel(300, sampler=sampler, keep_draws=True, alpha=50.0, n_iter=6, n_chains=1, random_state=0).fit(x)
     assert model.draws_.z.dtype == np.uint16
     assert model.draws_.z.max() > 256
-    again = log_joint(
-        model.fitted_.data, model.fitted_.hyper, model.draws_.z[0, -1], model.draws_.p[0, -1], model.draws_.omega[0, -1]
-    )
-    assert again == pytest.approx(model.draws_.log_joint[0, -1], abs=1e-6)
+    check_log_joint(model)
     assert model.transform(x).shape == (320, 300)
 
 
@@ -518,10 +510,7 @@ def test_missing_cells_everywhere(planted, sampler):
     model = BayesianCaseModel(3, sampler=sampler, n_iter=200, n_chains=2, random_state=0, keep_draws=True).fit(holes)
     assert adjusted_rand_score(labels, model.labels_) > 0.8
     assert (model.draws_.z[:, :, np.isnan(holes)] == 0).all()
-    d = model.draws_
-    assert log_joint(model.fitted_.data, model.fitted_.hyper, d.z[1, -1], d.p[1, -1], d.omega[1, -1]) == pytest.approx(
-        d.log_joint[1, -1]
-    )
+    check_log_joint(model)
 
 
 def test_an_empty_row_warns_and_belongs_to_every_cluster(planted, sampler):
@@ -626,10 +615,9 @@ def tiny(planted):
 
 def repeated(model, method, cases, times):
     """The same estimate under other random numbers."""
-    out = []
+    other, problem, out = copy.copy(model), model.fitted_.problem, []
     for seed in range(times):
-        other = copy.copy(model)
-        other.fitted_.plan.seed = seed
+        other.fitted_ = replace(model.fitted_, problem=problem._replace(plan=problem.plan._replace(seed=seed)))
         out.append(getattr(other, method)(cases))
     return np.array(out)
 
@@ -743,6 +731,65 @@ def test_new_cases_with_another_number_of_features(planted):
         model.transform(x[0])
 
 
+# --- cases of the fit and their names ---------------------------------------------------------------------------------
+
+
+def test_a_case_of_the_fit_is_explained_by_what_the_fit_found(planted):
+    """Folding it in again may say something else: an unsure case was itself part of the clusters."""
+    x, _ = planted(N=80, P=5, V=3, S=3, seed=1, noise=0.6)
+    model = BayesianCaseModel(3, alpha=0.5, **QUICK).fit(x)
+    assert (model.predict(x) != model.labels_).any()  # else nothing is tested
+    for row in range(80):
+        found = model.explain_case(row)
+        assert found.cluster == model.labels_[row]
+        assert {of.cluster: of.mean for of in found.memberships} == dict(enumerate(model.memberships_[row]))
+
+
+@pytest.fixture(scope="module")
+def named(planted):
+    """A model of cases with names."""
+    x, _ = planted(N=30, P=6, V=3, S=2, seed=2, noise=0.1)
+    return BayesianCaseModel(2, n_iter=100, n_chains=2, random_state=0).fit(x, case_names=[f"Ms {i}" for i in range(30)]), x
+
+
+def test_explanations_name_the_cases(named):
+    model, _ = named
+    first = model.explain().clusters[0]
+    assert first.prototype.name == f"Ms {model.prototypes_[0]}"
+    assert "Ms " in str(model.explain_case(0))
+    assert model.explain_pair(0, 1).first_prototype.name == first.prototype.name
+    assert {member.name for member in model.explain_agreement(0).members} <= set(model.case_names_)
+
+
+def test_the_ribbon_and_the_report_name_the_cases(named, tmp_path):
+    pytest.importorskip("matplotlib", reason="pip install 'bayescase[plots]'")
+    from matplotlib.text import Text
+
+    from bayescase import plots
+
+    model, _ = named
+    candidates = [f"Ms {ranked[0].row}" for ranked in model.prototype_probabilities_]
+    shown = "\n".join(text.get_text() for text in plots.plot_ribbon(model).findobj(Text))
+    assert all(name in shown for name in candidates)
+    assert "case " not in shown
+    model.report(tmp_path / "report.html")
+    _, ribbon = (tmp_path / "report.html").read_text("utf-8").split("<h3>Prototypes</h3>")
+    assert all(name in ribbon for name in candidates)
+
+
+def test_an_index_of_words_names_the_cases(named):
+    """So does that of the catalogue, which has its own; numbers are no names."""
+    _, x = named
+    people, model = [f"Mr {i}" for i in range(30)], BayesianCaseModel(2, **QUICK)
+    frame = pd.DataFrame(x, index=people, columns=list("abcdef"))
+    assert model.fit(frame).case_names_ == people
+    assert model.fit(frame, case_names=range(30)).case_names_ == [str(i) for i in range(30)]
+    assert model.fit(frame, candidates=frame[:5]).case_names_ == people[:5]
+    for numbered in (frame.reset_index(drop=True), pl.DataFrame(frame.to_dict("list"))):
+        assert model.fit(numbered).case_names_ is None
+        assert model.fit(frame, candidates=numbered).case_names_ is None
+
+
 # --- bad input --------------------------------------------------------------------------------------------------------
 
 GOOD = np.random.default_rng(0).integers(3, size=(20, 4))
@@ -804,19 +851,18 @@ BAD = [
     ("bins", {"encoder": {"bins": 1}}, GOOD, ValueError, "bins must be a whole number of at least 2"),
     ("encoder", {"encoder": 5}, GOOD, TypeError, "encoder must be a CaseEncoder or a mapping of its parameters, not 5"),
     ("encoder bin", {"encoder": {"bin": 5}}, GOOD, ValueError, "encoder has no parameter 'bin'; there are bins, feature_types"),
-    ("heat", {"heat": 0}, GOOD, ValueError, "heat must be a number above 0 and at most 1"),
-    ("heat", {"heat": 1.1}, GOOD, ValueError, "heat must be"),
     ("init name", {"init": "random"}, GOOD, ValueError, "init must be 'seeded', 'cases', 'cells' or 'mixed'.*not 'random'"),
     ("init length", {"init": [0, 1]}, GOOD, ValueError, r"init has labels of shape \(2,\), but there are 20 cases"),
     ("init range", {"init": [5] * 20}, GOOD, ValueError, "labels in init must be whole numbers from 0 to n_clusters - 1 = 1"),
     ("init -2", {"init": [-2] * 20}, GOOD, ValueError, "labels in init must be"),
     ("init floats", {"init": [0.0] * 20}, GOOD, ValueError, "labels in init must be"),
-    ("init words", {"init": ["seeded", "a"]}, GOOD, ValueError, "init must be 'seeded'.*, one of the first three.*not 'a'"),
-    ("init mixed twice", {"init": ["mixed"]}, GOOD, ValueError, "one of the first three for each chain.*not 'mixed'"),
+    ("init words", {"init": ["seeded", "a"]}, GOOD, ValueError, "init must be 'seeded'.*, or one of the first three.*not 'a'"),
+    ("init mixed twice", {"init": ["mixed"]}, GOOD, ValueError, "one of the first three per chain, not 'mixed'"),
     ("init too many", {"init": ["cases", "cells"]}, GOOD, ValueError, "init names 2 starts, but n_chains=1: give one for each"),
     ("init words and labels", {"init": ["cells"] + [0] * 19}, GOOD, ValueError, "init must be|labels in init must be"),
-    ("init nothing", {"init": None}, GOOD, ValueError, r"init has labels of shape \(\)"),
-    ("init empty", {"init": []}, GOOD, ValueError, r"init has labels of shape \(0,\)"),
+    ("init nothing", {"init": None}, GOOD, ValueError, "init must be 'seeded'.*not None"),
+    ("init empty", {"init": []}, GOOD, ValueError, r"init must be 'seeded'.*not \[\]"),
+    ("names", {"case_names": ["a"]}, GOOD, ValueError, "case_names has 1 entries, but the catalogue has 20 rows"),
     ("callback", {"callback": 3}, GOOD, ValueError, "callback must be a function, not 3"),
     ("checkpoint", {"checkpoint": 5}, GOOD, ValueError, "checkpoint must be a path, not 5"),
     ("checkpoint nowhere", {"checkpoint": "/no/such/x"}, GOOD, ValueError, "cannot be written: there is no folder '/no/such'"),
@@ -854,11 +900,11 @@ def before():
 
 @pytest.mark.parametrize(("params", "X", "error", "message"), [case[1:] for case in BAD], ids=[case[0] for case in BAD])
 def test_bad_input_is_refused_and_leaves_the_fitted_model_alone(before, params, X, error, message):
-    model = copy.copy(before)
-    model.set_params(**params)
+    of_model, of_fit = split_settings(params)
+    model = copy.copy(before).set_params(**of_model)
     kept = {name: value for name, value in vars(before).items() if name.endswith("_") or name.startswith("_")}
     with pytest.raises(error, match=message) as raised:
-        model.fit(X)
+        model.fit(X, **of_fit)
     if "bayescase" in str(raised.traceback[-1].path):  # our own messages are one sentence
         assert "\n" not in str(raised.value)
         assert str(raised.value).endswith(".")
@@ -880,7 +926,7 @@ def test_a_failing_callback_leaves_the_fitted_model_alone(before):
 
     model = copy.copy(before)
     with pytest.raises(RuntimeError, match="stop here"):
-        model.set_params(callback=fail).fit(GOOD)
+        model.fit(GOOD, callback=fail)
     assert model.memberships_ is before.memberships_
     assert list(model.feature_names_in_) == list("abcd")
 

@@ -158,6 +158,16 @@ def test_a_model_that_would_find_the_number_itself(planted):
     assert [count.n_clusters for count in result.curve] == [1, 3]
 
 
+def test_prototypes_can_come_from_a_catalogue(planted):
+    x, labels = planted(N=60, P=8, S=3, seed=4, noise=0.1)
+    one_each = x[[np.flatnonzero(labels == s)[0] for s in range(3)]]
+    good, bad = (
+        select_n_clusters(x, [3], model=SHORT, candidates=catalogue, cv=2, random_state=0)
+        for catalogue in (one_each, one_each[[0, 0, 0]])
+    )
+    assert good.curve[0].mean > bad.curve[0].mean
+
+
 def test_seeds(planted):
     x, _ = planted()
     first = select_n_clusters(x, [2], model=SHORT, cv=2, random_state=1)
@@ -184,19 +194,11 @@ def test_cases_are_shuffled(planted):
         ({"n_clusters": [1, 2.5]}, ValueError, "whole numbers"),
         ({"n_clusters": [1, 49]}, ValueError, "n_clusters goes up to 49, but with cv=5 some fits have 48 of the 60 cases"),
         ({"cv": 1}, ValueError, "cv must be a whole number of at least 2"),
-        ({"cv": 61}, ValueError, "cv=61 folds need at least 61 cases"),
+        ({"cv": 61}, ValueError, "cv=61 needs at least 61 cases, but the data has 60"),
         ({"model": "bcm"}, TypeError, "model must be a BayesianCaseModel"),
-        ({"model": BayesianCaseModel(init=np.zeros(60, dtype=int))}, ValueError, "init cannot be labels"),
-        ({"model": BayesianCaseModel(prototype_prior=np.ones(60))}, ValueError, "prototype_prior needs candidates"),
-        ({"model": BayesianCaseModel(init=[0, "cases"])}, ValueError, "init cannot be labels"),
-        ({"model": BayesianCaseModel(pins={"cases": {0: 0}})}, ValueError, "pins cannot be used here: it speaks of single"),
+        ({"model": BayesianCaseModel(init=np.zeros(60, dtype=int))}, ValueError, "init must be 'seeded'"),
         ({"model": BayesianCaseModel(subspace_prior=[[0.5] * 6])}, ValueError, "subspace_prior cannot be used here"),
-        (
-            {"model": BayesianCaseModel(candidates=np.eye(6), prototype_prior=np.ones((2, 6)))},
-            ValueError,
-            "prototype_prior cannot be given per cluster here",
-        ),
-        ({"model": BayesianCaseModel(checkpoint="x")}, ValueError, "one file cannot hold several fits"),
+        ({"candidates": np.ones((3, 5))}, ValueError, "candidates has 5 features, but the data has 6"),
         ({"model": BayesianCaseModel(alpha=-1)}, ValueError, "alpha must be"),
     ],
 )

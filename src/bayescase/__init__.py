@@ -8,8 +8,11 @@ Reading order: rooms, each using only those before it (docs/architecture.md has 
     storage      one file format for models and checkpoints
     lda          latent Dirichlet allocation, to compare with
     reading      any table or file → integer codes, and back
-    kernels      the equations compiled: random numbers, tables, rows, sweeps, new cases
-    sampling     chains in motion: starts, hyperparameters, the loop, the posterior, the verdict
+    kernels      the equations compiled, and the engines that run them
+    sampling     what is asked as a Problem, chains in motion as a Run; posterior and verdict
+    fitted       what a fit is: Fitted, frozen, which all that follows is made of
+    predicting   new cases, and cases that never were
+    parameters   what the estimators share: checks at the door, warnings, parameters ↔ JSON
     explaining   what clusters, cases and differences are, in words and numbers; how they are shown
     datasets     bundled data
     estimator    BayesianCaseModel, the scikit-learn coat

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from os import PathLike
+from os import PathLike, fspath
 from os import path as os_path
 from typing import Any
 
@@ -40,7 +40,7 @@ from .parameters import (
 )
 from .reading.encoder import CaseEncoder, fit_encoder, known_encoder, new_codes
 from .reading.encoding import FeatureTable, describe, types_in_words
-from .reading.tables import read
+from .reading.tables import index_names, read
 from .sampling.checkpoint import seed_of
 from .sampling.diagnostics import Diagnostics, to_arviz
 from .sampling.posterior import Candidate
@@ -270,7 +270,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         settings.check()
         check_watch(checkpoint, callback)
         table, catalogue = read(X), None if candidates is None else read(candidates)
-        names = check_names(case_names, (table if catalogue is None else catalogue).n_cases)
+        named = index_names(X if candidates is None else candidates) if case_names is None else case_names
+        names = check_names(named, (table if catalogue is None else catalogue).n_cases)
         encoding = fit_encoder(self.encoder, table, catalogue).encoding_
         if self.verbose:
             print(*types_in_words(encoding), sep="\n", file=sys.stderr)
@@ -655,9 +656,9 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         fitted = Fitted.load(path)
         try:
             model = cls(**params_from_json(fitted.settings))
+            model._show(fitted)
         except Exception as error:  # whatever a damaged or hostile file leads to
-            raise FileFormatError(f"{os_path.abspath(path)!r} is not a whole bayescase model ({error!r}).") from error
-        model._show(fitted)
+            raise FileFormatError(f"{fspath(path)!r} is not a whole bayescase model ({error!r}).") from error
         return model
 
     def __sklearn_tags__(self):

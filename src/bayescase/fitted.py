@@ -209,6 +209,7 @@ class Fitted:
         """Read what `save` wrote. A damaged, foreign or newer file raises `FileFormatError`."""
         header, arrays = storage.read(path, "model")
         try:
+            need(header["case_names"] is None or isinstance(header["case_names"], list), "names")
             parts: dict[str, dict[str, np.ndarray]] = {name: {} for name in PARTS}
             for name, value in arrays.items():
                 kind, _, rest = name.partition("/")

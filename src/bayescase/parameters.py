@@ -101,13 +101,16 @@ class Forgotten:
 def refuse_forgotten(params: Mapping[str, Any]) -> None:
     """Raise if a parameter was lost on the way through a file."""
     for name, value in params.items():
-        if isinstance(value, Forgotten) or (
-            isinstance(value, Mapping) and any(isinstance(v, Forgotten) for v in value.values())
-        ):
+        if has_forgotten(value):
             raise ParameterError(
-                "{parameter} was a function, which a file cannot hold: set it again by set_params before you fit.",
+                "{parameter} had a function, which a file cannot hold: set it again by set_params before you fit.",
                 parameter=name,
             )
+
+
+def has_forgotten(value: Any) -> bool:
+    parts = value.values() if isinstance(value, Mapping) else value if isinstance(value, (list, tuple)) else ()
+    return isinstance(value, Forgotten) or any(map(has_forgotten, parts))
 
 
 def params_to_json(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -122,6 +125,8 @@ def to_json(value: Any) -> Any:
     """Words and numbers as they are; what JSON has no form for has the name of its kind. Mappings may have numbers as keys."""
     if isinstance(value, np.random.RandomState) or is_missing(value):
         return None  # the fit has moved a RandomState on
+    if isinstance(value, np.generic):
+        value = value.item()
     if isinstance(value, (str, bool, int, float)):
         return value
     if isinstance(value, CaseEncoder):
@@ -132,7 +137,7 @@ def to_json(value: Any) -> Any:
         return {type(value).__name__: [to_json(item) for item in value]}
     if callable(value) or isinstance(value, Forgotten):
         return {"forgotten": getattr(value, "what", "a function")}
-    return {"array": np.asarray(value).tolist()}  # arrays, series, NumPy's numbers, …
+    return {"array": np.asarray(value).tolist()}  # arrays, series, …
 
 
 def from_json(value: Any) -> Any:

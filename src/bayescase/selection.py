@@ -118,19 +118,19 @@ def select_n_clusters(
 
     def held_out(task):
         S, k = task
-        fitted = (
-            clone(model)
-            .set_params(n_clusters=S, random_state=int(seeds[k]))
-            .fit(table.take(folds[k][0]), candidates=candidates)
-        )
-        return fitted.score_samples(table.take(folds[k][1]))
+        fit, rest = (table.take(rows) for rows in folds[k])
+        own = clone(model).set_params(n_clusters=S, random_state=int(seeds[k]))
+        return own.fit(fit, candidates=candidates).score_samples(rest)
 
-    tasks = [(S, k) for S in numbers for k in range(cv)]
-    # Always in threads of the pool: there, unlike in the main thread, Ctrl-C ends the comparison and not just one of its fits.
+    scores = in_threads(held_out, [(S, k) for S in numbers for k in range(cv)], n_jobs)
+    return compare({S: [scores[S, k] for k in range(cv)] for S in numbers})
+
+
+def in_threads(held_out, tasks, n_jobs):
+    """Task → result. In threads of a pool: there, unlike in the main thread, Ctrl-C ends all, and not just one fit."""
     with warnings.catch_warnings(), ThreadPoolExecutor(effective_n_jobs(n_jobs)) as pool:
         warnings.simplefilter("ignore", UserWarning)  # a fold lacks rare values; every fit would say so
-        scores = dict(zip(tasks, pool.map(held_out, tasks), strict=True))
-    return compare({S: [scores[S, k] for k in range(cv)] for S in numbers})
+        return dict(zip(tasks, pool.map(held_out, tasks), strict=True))
 
 
 def compare(scores: dict[int, list[np.ndarray]]) -> ClusterSelection:

@@ -9,6 +9,8 @@ import scipy.sparse
 
 from bayescase import BayesianCaseClassifier, BayesianCaseModel
 
+from ..helpers import check_refused, fit_model
+
 QUICK = {"n_iter": 40, "n_chains": 2, "keep_draws": True, "random_state": 0}
 NEAR = (np.abs(np.subtract.outer(range(4), range(4))) <= 1).astype(float)
 
@@ -18,8 +20,8 @@ def x(planted):
     return planted(N=60, P=5, V=4, S=3, seed=3)[0]
 
 
-def fit(X, similarity, sampler="rows", checkpoint=None, **params):
-    return BayesianCaseModel(3, similarity=similarity, sampler=sampler, **QUICK | params).fit(X, checkpoint=checkpoint)
+def fit(X, similarity, sampler="rows", **params):
+    return fit_model(X, 3, similarity=similarity, sampler=sampler, **QUICK | params)
 
 
 def table_of(model, j):
@@ -255,9 +257,4 @@ WRONG = [
 @pytest.mark.parametrize(("similarity", "message"), WRONG, ids=range(len(WRONG)))
 def test_wrong_input_is_refused_in_one_sentence(x, similarity, message):
     X = pd.DataFrame(x[:, :2], columns=["a", "b"]).assign(w=np.where(x[:, 2] > 1, "yes", "no"))
-    model = BayesianCaseModel(3, similarity=similarity, **QUICK)
-    with pytest.raises(ValueError, match=message) as raised:
-        model.fit(X)
-    assert "\n" not in str(raised.value)
-    assert str(raised.value).endswith(".")
-    assert not [name for name in vars(model) if name.endswith("_")]
+    check_refused(X, message, 3, similarity=similarity, **QUICK)

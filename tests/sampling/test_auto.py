@@ -1,19 +1,22 @@
 """What is found beside the clusters: their number, and the hyperparameters. And alpha = 0, with both samplers."""
 
-import copy
 import signal
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import binom
-from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from bayescase import BayesianCaseModel, FileFormatError
+from bayescase.fitted import Fitted
 from bayescase.model import log_joint, simulate
+from bayescase.sampling.hyper import gamma_of
 from bayescase.state import make_data, make_hyper
+
+from ..helpers import check_refused, fit_model, split_settings
 
 LEARN = {"alpha": "learn", "lam": "learn", "c": "learn", "q": "learn"}
 QUICK = {"n_iter": 40, "n_chains": 2, "max_clusters": 8, "random_state": 0}
@@ -46,8 +49,8 @@ def holes(planted):
     return np.where(np.random.default_rng(0).random(x.shape) < 0.1, np.nan, x)
 
 
-def make(kind, sampler, **more):
-    return BayesianCaseModel(**QUICK | {"sampler": sampler} | kind | more)
+def fit(X, kind, sampler="rows", **more):
+    return fit_model(X, **QUICK | {"sampler": sampler} | kind | more)
 
 
 def simulated(S, seed, N=150, P=20, V=4, alpha=0.01, c=50.0, q=0.5):
@@ -110,7 +113,7 @@ def test_data_without_structure_are_one_cluster(sampler):
 
 
 def test_results_have_the_clusters_in_use(holes, sampler):
-    model = make(KINDS["auto"], sampler, keep_draws=True).fit(holes)
+    model = fit(holes, KINDS["auto"], sampler, keep_draws=True)
     S = model.n_clusters_
     assert 1 <= S < 8
     assert model.memberships_.shape == (60, S)
@@ -129,7 +132,7 @@ def test_results_have_the_clusters_in_use(holes, sampler):
 
 
 def test_the_probabilities_are_those_of_the_draws(holes, sampler):
-    model = make(KINDS["auto"], sampler, keep_draws=True, thin=1).fit(holes)
+    model = fit(holes, KINDS["auto"], sampler, keep_draws=True, thin=1)
     numbers = []
     for chain in model.draws_.z[model.chain_overlap_ >= 0.9]:
         for z in chain:
@@ -158,8 +161,23 @@ def test_cases_too_wide_to_charge_for_are_said(sampler):
     """600 fair coins have 416 nats, 900 have 624."""
     wide = np.random.default_rng(0).integers(2, size=(60, 900))
     with pytest.warns(UserWarning, match=r"Cases of 6\d\d nats each are too wide for n_clusters='auto'"):
-        make(KINDS["auto"], sampler, n_iter=2, max_clusters=60).fit(wide)
-    assert make(KINDS["auto"], sampler, n_iter=100).fit(wide[:, :600]).n_clusters_ == 1
+        fit(wide, KINDS["auto"], sampler, n_iter=2, max_clusters=60)
+    assert fit(wide[:, :600], KINDS["auto"], sampler, n_iter=100).n_clusters_ == 1
+
+
+@pytest.mark.parametrize("n_values", [128, 32_768])
+def test_codes_that_fill_their_integers(n_values):
+    """The largest code is the largest number of its type, so that nothing may be added to it as it is."""
+    last = n_values - 1
+    x = np.array([[0, 2], [0, 3], [1, 4], [1, last]]).astype(np.min_scalar_type(-last - 1))
+    assert np.iinfo(x.dtype).max == last
+    gamma = gamma_of(make_data(x, [0, 2, n_values]))
+    assert gamma == pytest.approx(0.5)  # a case has log 2 + log 4 nats, and there are 4 candidates
+
+
+def test_128_values_in_all():
+    x = np.random.default_rng(0).integers(2, size=(60, 64))
+    assert fit(x, KINDS["auto"], n_iter=10).n_clusters_ >= 1
 
 
 def test_fewer_cases_than_max_clusters(sampler):
@@ -168,14 +186,14 @@ def test_fewer_cases_than_max_clusters(sampler):
     for rows in (1, 2, 3):
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*one value only")
-            model = make(KINDS["auto"], sampler).fit(x[:rows])
+            model = fit(x[:rows], KINDS["auto"], sampler)
         assert model.n_clusters_ <= rows
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, lambda x: pd.DataFrame(x).astype(str).to_dict("list")])
 def test_auto_with_tables(planted, frame):
     x = planted()[0]
-    model = make(KINDS["auto"], "rows").fit(frame({f"f{j}": x[:, j] for j in range(6)}))
+    model = fit(frame({f"f{j}": x[:, j] for j in range(6)}), KINDS["auto"])
     assert model.transform(frame({f"f{j}": x[:, j] for j in range(6)})).shape == (60, model.n_clusters_)
 
 
@@ -191,8 +209,8 @@ def test_intervals_cover_the_planted_values(sampler):
     truth, covered = {"alpha": 0.5, "lam": 1.0, "c": 20.0, "q": 0.5}, dict.fromkeys(LEARN, 0)
     for seed in range(10):
         x, catalogue, _ = simulated(3, seed, N=120, P=15, alpha=0.5, c=20.0)
-        model = BayesianCaseModel(3, candidates=catalogue, n_chains=2, n_iter=300, sampler=sampler, random_state=seed, **LEARN)
-        for name, interval in model.fit(x).hyperparameters_.items():
+        model = BayesianCaseModel(3, n_chains=2, n_iter=300, sampler=sampler, random_state=seed, **LEARN)
+        for name, interval in model.fit(x, candidates=catalogue).hyperparameters_.items():
             covered[name] += interval.low <= truth[name] <= interval.high
             assert interval.low <= interval.mean <= interval.high
     assert min(covered.values()) >= binom.ppf(0.001, 10, 0.85), covered
@@ -216,7 +234,7 @@ def test_hyperparameters_are_learned_from_the_data(planted):
 
 def test_what_is_learned_is_named(holes, sampler):
     for names in (["alpha"], ["lam", "q"], ["c"], []):
-        model = make({"n_clusters": 3}, sampler, **dict.fromkeys(names, "learn")).fit(holes)
+        model = fit(holes, {"n_clusters": 3}, sampler, **dict.fromkeys(names, "learn"))
         assert list(model.hyperparameters_) == names
         assert set(model.diagnostics_.quantities) == {"log_joint", "purity", "subspace_size", "entropy", *names}
         shown = str(model.diagnostics_).splitlines()
@@ -226,20 +244,20 @@ def test_what_is_learned_is_named(holes, sampler):
 @pytest.mark.parametrize("init", ["seeded", "cases", "cells", "mixed"])
 def test_alpha_is_learned_from_every_start(holes, sampler, init):
     """Sweeps that move whole cases only would teach that cases are pure: α must not run away to its limit there."""
-    model = make({"n_clusters": 3}, sampler, alpha="learn", init=init, n_iter=300).fit(holes)
+    model = fit(holes, {"n_clusters": 3}, sampler, alpha="learn", init=init, n_iter=300)
     assert 1e-3 < model.hyperparameters_["alpha"].mean < 100
 
 
 def test_every_draw_has_its_log_joint(holes, sampler):
     """Without learned hyperparameters, whose prior is part of it; at alpha = 0."""
-    model = make({"n_clusters": 3, "alpha": 0}, sampler, keep_draws=True).fit(holes)
+    model = fit(holes, {"n_clusters": 3, "alpha": 0}, sampler, keep_draws=True)
     for c in range(2):
         for z, p, omega, value in zip(*(part[c] for part in model.draws_), strict=True):
             assert log_joint(model.fitted_.data, model.fitted_.hyper, z, p, omega) == pytest.approx(value, rel=1e-6)
 
 
 def test_alpha_zero_is_one_label_per_case(holes, sampler):
-    model = make({"n_clusters": 3, "alpha": 0}, sampler, keep_draws=True).fit(holes)
+    model = fit(holes, {"n_clusters": 3, "alpha": 0}, sampler, keep_draws=True)
     seen = model.fitted_.data.x >= 0
     for z in model.draws_.z.reshape(-1, *holes.shape):
         assert all(len(set(row[observed])) == 1 for row, observed in zip(z, seen, strict=True) if observed.any())
@@ -259,7 +277,7 @@ def test_the_samplers_agree_at_alpha_zero(planted):
 
 
 def test_new_cases(kind, holes, sampler):
-    model = make(kind, sampler).fit(holes)
+    model = fit(holes, kind, sampler)
     S = model.n_clusters_
     memberships = model.transform(holes)
     assert memberships.shape == (60, S)
@@ -279,34 +297,34 @@ def test_new_cases(kind, holes, sampler):
 def test_an_empty_new_case_belongs_to_clusters_as_they_are_large(holes, sampler):
     """Where the shares of the clusters are learned, a case without values has those; else every cluster has the same."""
     empty = np.full((1, 8), np.nan)
-    auto = make(KINDS["auto, alpha 0"], sampler).fit(holes)
+    auto = fit(holes, KINDS["auto, alpha 0"], sampler)
     assert np.allclose(auto.transform(empty)[0], auto.fitted_.posterior.prior.mean(axis=0), atol=0.1)
-    assert np.allclose(make({"n_clusters": 3, "alpha": "learn"}, sampler).fit(holes).transform(empty), 1 / 3, atol=0.05)
+    assert np.allclose(fit(holes, {"n_clusters": 3, "alpha": "learn"}, sampler).transform(empty), 1 / 3, atol=0.05)
 
 
 # --- runs --------------------------------------------------------------------------------------------------------------------
 
 
 def test_threads_change_nothing(kind, holes, sampler, same):
-    one = make(kind, sampler, keep_draws=True).fit(holes)
+    one = fit(holes, kind, sampler, keep_draws=True)
     for n_jobs in (2, 3):
-        same(one, clone(one).set_params(n_jobs=n_jobs).fit(holes))
+        same(one, fit(holes, kind, sampler, keep_draws=True, n_jobs=n_jobs))
 
 
 @pytest.mark.parametrize("at", [1, 11, 20, 31])
 def test_a_stopped_run_is_whole_and_continues(kind, holes, sampler, at, same, tmp_path):
-    full = make(kind, sampler, keep_draws=True).fit(holes)
-    seen = []
-    model = clone(full).set_params(
-        checkpoint=tmp_path / "run", callback=lambda report: seen.append(report) or report.sweep == at
-    )
+    full = fit(holes, kind, sampler, keep_draws=True)
+    settings = kind | {"keep_draws": True, "checkpoint": tmp_path / "run"}
     with pytest.warns(UserWarning, match=f"Stopped after {at} of 40 sweeps"):
-        model.fit(holes)
-    assert [report.sweep for report in seen] == list(range(1, at + 1))
+        model = fit(holes, settings, sampler, callback=lambda report: report.sweep == at)
+    assert model.interrupted_
+    assert model.log_joint_.shape == (2, at)
     assert np.allclose(model.transform(holes).sum(axis=1), 1)
     assert np.isfinite(model.score(holes))
     model.sample(3)
-    same(full, model.set_params(callback=None).fit(holes))
+    sweeps = []
+    same(full, fit(holes, settings, sampler, callback=lambda report: sweeps.append(report.sweep)))
+    assert sweeps == list(range(at + 1, 41))
 
 
 def test_ctrl_c(kind, holes, sampler):
@@ -314,14 +332,13 @@ def test_ctrl_c(kind, holes, sampler):
         if report.sweep == 25:
             signal.raise_signal(signal.SIGINT)
 
-    model = make(kind, sampler, callback=interrupt)
     with pytest.warns(UserWarning, match="Stopped after 25 of 40 sweeps"):
-        model.fit(holes)
-    assert np.array_equal(model.log_joint_, make(kind, sampler).fit(holes).log_joint_[:, :25])
+        model = fit(holes, kind, sampler, callback=interrupt)
+    assert np.array_equal(model.log_joint_, fit(holes, kind, sampler).log_joint_[:, :25])
 
 
 def test_n_iter_auto(kind, holes):
-    model = make(kind, "rows", n_iter="auto", max_iter=1000).fit(holes)
+    model = fit(holes, kind, "rows", n_iter="auto", max_iter=1000)
     assert model.n_iter_ in (250, 500, 1000)
     assert (model.n_iter_ == 1000) or model.diagnostics_.converged or model.diagnostics_.n_agreeing < 2
 
@@ -334,7 +351,7 @@ def test_n_iter_auto(kind, holes):
 def test_a_checkpoint_of_other_settings_is_refused(holes, change, tmp_path):
     BayesianCaseModel(3, **QUICK).fit(holes, checkpoint=tmp_path / "run")
     with pytest.raises(ValueError, match="belongs to other data or settings"):
-        BayesianCaseModel(**{"n_clusters": 3, "checkpoint": tmp_path / "run"} | QUICK | change).fit(holes)
+        fit(holes, {"n_clusters": 3} | change, checkpoint=tmp_path / "run")
 
 
 @pytest.mark.filterwarnings("ignore:.*never seen in fit")  # rare values
@@ -351,7 +368,7 @@ def test_arviz_has_what_is_learned(holes):
     for keep_draws in (False, True):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)
-            model = make(KINDS["auto, learned"], "rows", keep_draws=keep_draws).fit(holes)
+            model = fit(holes, KINDS["auto, learned"], "rows", keep_draws=keep_draws)
             posterior = model.to_arviz()["posterior"]
         assert {"alpha", "lam", "c", "q", "clusters_in_use"} <= set(posterior.data_vars)
         sweeps = posterior["draw"].values
@@ -364,40 +381,39 @@ def test_arviz_has_what_is_learned(holes):
 
 
 def test_a_model_comes_back_whole(kind, holes, sampler, same, tmp_path):
-    model = make(kind, sampler, keep_draws=True).fit(holes)
+    model = fit(holes, kind, sampler, keep_draws=True)
     model.save(tmp_path / "model")
     again = BayesianCaseModel.load(tmp_path / "model")
     same(model, again)
     for method in ("transform", "predict", "score_samples"):
         assert np.array_equal(getattr(model, method)(holes), getattr(again, method)(holes))
     assert np.array_equal(model.sample(30)[0], again.sample(30)[0])
-    if "similarity" not in kind:
-        same(model, again.fit(holes))
+    _, of_rows = split_settings(kind)
+    same(model, again.fit(holes, **of_rows))
 
 
 def test_damaged_files_are_refused(holes, tmp_path):
-    model = make(KINDS["auto, learned"], "rows", keep_draws=True).fit(holes)
-    path = tmp_path / "model"
+    fitted = fit(holes, KINDS["auto, learned"], keep_draws=True).fitted_.with_settings({})
+    posterior, trace, hyper, path = fitted.posterior, fitted.trace, fitted.hyper, tmp_path / "model"
 
     def refused(**changes):
-        broken = copy.copy(model)
-        vars(broken).update(changes)
-        broken.save(path)
+        replace(fitted, **changes).save(path)
         with pytest.raises(FileFormatError, match="not a whole bayescase model"):
-            BayesianCaseModel.load(path)
+            Fitted.load(path)
 
-    posterior, trace, hyper = model._posterior, model.fitted_.trace, model.fitted_.hyper
+    fitted.save(path)
+    Fitted.load(path)  # as it is, it is whole
     for name in ("prior", "relabel", "tables"):
-        refused(_posterior=posterior | {name: posterior[name][:, :-1]})
+        refused(posterior=posterior._replace(**{name: getattr(posterior, name)[:, :-1]}))
     for name in ("prior", "relabel"):
-        refused(_posterior=posterior | {name: -1 - posterior[name]})
-    refused(_posterior=posterior | {"prior": posterior["prior"] * 0})
-    refused(_posterior=posterior | {"relabel": posterior["relabel"][:, : model.n_clusters_ - 1]})
+        refused(posterior=posterior._replace(**{name: -1 - getattr(posterior, name)}))
+    refused(posterior=posterior._replace(prior=posterior.prior * 0))
+    refused(posterior=posterior._replace(relabel=posterior.relabel[:, : fitted.n_clusters - 1]))
     for name in ("alpha", "clusters_in_use"):
-        refused(_trace=trace | {name: trace[name][:, :-1]})
-    refused(_trace=trace | {"other": trace["alpha"]})
+        refused(trace=trace | {name: trace[name][:, :-1]})
+    refused(trace=trace | {"other": trace["alpha"]})
     for part in ({"alpha": -1.0}, {"lam": 0.0}, {"beta": hyper.beta[:-1]}, {"q": hyper.q[:, :-1]}, {"gamma": 1}):
-        refused(_hyper=hyper._replace(**part))
+        refused(hyper=hyper._replace(**part))
 
 
 # --- wrong input -------------------------------------------------------------------------------------------------------------
@@ -420,9 +436,4 @@ WRONG = [
 
 @pytest.mark.parametrize(("params", "message"), WRONG, ids=range(len(WRONG)))
 def test_wrong_input_is_refused_in_one_sentence(holes, params, message):
-    model = BayesianCaseModel(**QUICK | params)
-    with pytest.raises(ValueError, match=message) as raised:
-        model.fit(holes)
-    assert "\n" not in str(raised.value)
-    assert str(raised.value).endswith(".")
-    assert not [name for name in vars(model) if name.endswith("_")]
+    check_refused(holes, message, **QUICK | params)

@@ -163,21 +163,19 @@ def test_a_verdict_names_no_criterion_that_is_met():
     assert not few.converged
     assert "R-hat" not in few.verdict
     assert "effective draws (100 are wanted)." in few.verdict
-    x = wander(4, 4000, 0.2) + 0.45 * np.arange(4)[:, None]
-    apart = diagnose(traced(x), 0, np.ones(4))  # many draws, but the chains stand a little apart
-    quantities = apart.quantities.values()
-    if min(of.ess_bulk for of in quantities) >= 100:
-        assert "effective draws" not in apart.verdict
-    assert "R-hat of the log joint is 1." in apart.verdict
+    many = diagnose(traced(wander(16, 300, 0.93)), 0, np.ones(16))  # of many chains R-hat asks for more draws
+    assert many.quantities["entropy"].ess_bulk > 100
+    assert "R-hat of the " in many.verdict
+    assert "effective" not in many.verdict
 
 
-@pytest.mark.parametrize("r_hat", [1.0501, 1.0549, 1.06])
+@pytest.mark.parametrize("r_hat", [1.050001, 1.0549, 1.06])
 def test_a_limit_that_is_missed_by_little_is_seen_to_be_missed(r_hat):
     """Not: R-hat is 1.05, at most 1.05 is wanted."""
     of = Quantity(0.0, 1.0, r_hat, r_hat, 400.0, 400.0)
     found = Found(dict.fromkeys(QUANTITIES, of), np.zeros(2), np.ones(2, bool), 100)
     said = float(re.search(r"R-hat of the [\w ]+ is ([\d.]+) ", judge(found, Setting("n_iter", 9)).verdict)[1])
-    assert 1.05 < said == pytest.approx(r_hat, abs=0.005)
+    assert 1.05 < said == pytest.approx(r_hat, abs=0.01)
 
 
 def test_a_fit_that_is_short_on_one_trace_is_not_shouted_at(easy):
@@ -202,28 +200,28 @@ def test_chains_in_different_clusters():
     assert not found.sound
     assert found.n_agreeing == 2
     assert found.verdict == (
-        "The 4 chains found different clusters. Shown are those of the 2 best, which agree; the others are less probable "
-        "(log joint 40 to 160 lower). Longer runs seldom bring such chains together."
+        "The 4 chains found different clusters. Shown are those of the best one and of another that agrees with it; the "
+        "remaining 2 are less probable (log joint 40 to 160 lower). Longer runs seldom bring such chains together."
     )
     assert found.advice == "Try more chains with n_chains=8, or try another n_clusters."
     assert found.quantities["log_joint"].r_hat < 1.05 < 1.5 < found.quantities["log_joint"].r_hat_all
     assert found.quantities["log_joint"].mean == pytest.approx(x[[0, 2]].mean())
     alone = diagnose(traced(x), 0, np.array([1.0, 0.5, 0.89, 0.3]))
     assert alone.n_agreeing == 1
-    assert "Shown are those of the best one; the others are less probable (log joint 0 to 160 lower)" in alone.verdict
+    assert "Shown are those of the best one; the remaining 3 are less probable (log joint up to 160 lower)" in alone.verdict
 
 
 def test_chains_that_mix_but_whose_clusters_do_not_match():
     found = diagnose(traced(wander(4, 400, 0.2)), 0, np.array([1.0, 0.95, 0.8, 0.95]))
     assert not found.converged
     assert found.verdict.startswith("The data hardly tell some clusters apart: all 4 chains mix")
-    assert "those of the 3 best, which agree" in found.verdict
+    assert "those of the best one and of the 2 that agree with it" in found.verdict
     assert found.advice == "Try fewer clusters with a smaller n_clusters, or keep more draws with a smaller thin."
 
 
 def test_chains_in_different_clusters_that_are_too_short_as_well():
     found = diagnose(traced(wander(3, 60, 0.95)), 0, np.array([1.0, 0.95, 0.5]))
-    assert "those of the 2 best, which agree; the other is less probable" in found.verdict
+    assert "those of the best one and of another that agrees with it; the remaining one is " in found.verdict
     assert "They are also too short: " in found.verdict
     assert found.advice == "Run longer with n_iter=120, or try more chains with n_chains=6."
 
@@ -440,8 +438,7 @@ def test_auto_gives_up_on_chains_that_stay_apart(easy, unsettled, n_iter, monkey
 @pytest.mark.parametrize(("stop", "first", "end"), [(251, 125, 250), (300, 125, 250), (380, 250, 380)])
 def test_auto_stopped_early_in_a_round_keeps_the_round_before(easy, stop, first, end, monkeypatch, same, tmp_path):
     bad_until(monkeypatch, 99)
-    settings = {"n_chains": 2, "keep_draws": True, "random_state": 0}
-    model = BayesianCaseModel(2, n_iter="auto", **settings)
+    model = BayesianCaseModel(2, n_iter="auto", n_chains=2, keep_draws=True, random_state=0)
     with pytest.warns(UserWarning, match=rf"Stopped after {stop} of at most 8000 sweeps; .* {len(range(first, end, 5))} kept"):
         model.fit(easy, callback=lambda report: report.sweep == stop)
     assert model.n_iter_ == stop

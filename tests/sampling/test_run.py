@@ -320,6 +320,21 @@ def test_a_run_that_was_stopped_can_go_on(holes, tmp_path):
     assert np.array_equal(model.memberships_, full.memberships_)
 
 
+def test_a_run_that_was_stopped_while_burning_in_keeps_the_burn_in_that_was_asked_for(holes, same, tmp_path):
+    full = BayesianCaseModel(3, burn_in=20, **SETTINGS).fit(holes)
+    model = stopped(clone(full), holes, 5, tmp_path / "run")
+    same(full, model.more(35, checkpoint=tmp_path / "run"))
+
+
+def test_what_was_shown_of_a_stopped_run_is_forgotten_when_it_goes_on(holes, same):
+    """After two sweeps of the kept half its burn-in is shown, which is longer; another eight make it a run of 30."""
+    model = BayesianCaseModel(3, warm_start=True, burn_in=20, **SETTINGS)
+    with pytest.warns(UserWarning, match="Stopped after 22 of 40 sweeps; the results rest on 2 kept draws"):
+        model.fit(holes, callback=lambda report: report.sweep == 22)
+    assert model.fitted_.kept == (10, 20)
+    same(BayesianCaseModel(3, burn_in=20, **SETTINGS | {"n_iter": 30}).fit(holes), model.more(8))
+
+
 @pytest.mark.usefixtures("short_rounds")
 def test_an_auto_run_can_go_on(holes):
     model = BayesianCaseModel(3, warm_start=True, **AUTO).fit(holes)
@@ -346,6 +361,8 @@ def test_plans_are_extended_as_one_long_run_would_be_made():
     assert plan.extended(300).rounds == one_round(400, None)
     assert plan.extended(99).rounds == one_round(199, 50)
     assert plan.extended(300, burn_in=50).rounds == one_round(400, 50)
+    assert plan._replace(rounds=(Round(5, 5),)).extended(30, burn_in=20).rounds == one_round(35, 20)
+    assert plan._replace(rounds=(Round(5, 5),)).extended(3, burn_in=20).rounds == one_round(8, 7)
     auto = plan._replace(rounds=doubling(1000))
     assert auto.extended(1000).rounds == (*doubling(1000), Round(1000, 2000))
 
@@ -372,7 +389,7 @@ def test_a_run_advances_step_by_step(holes, sampler):
 def test_what_a_run_shows_on_the_way_does_not_change_it(holes):
     model, problem = problem_of(holes)
     with Run(problem) as run:
-        while not run.advance(9):
+        while not run.advance(2):  # also right after the burn-in
             shown = run.draws()
             assert shown.interrupted
             assert shown.trace["log_joint"].shape == (2, run.stage.sweep)

@@ -7,6 +7,8 @@ import scipy.sparse
 
 from bayescase import BayesianCaseModel
 
+from ..helpers import check_refused, fit_model
+
 QUICK = {"n_iter": 40, "n_chains": 3, "keep_draws": True, "random_state": 0}
 
 
@@ -37,7 +39,7 @@ def test_what_is_pinned_holds_in_every_draw(table, sampler, alpha, init):
         "cases": {0: 2, 3: 1, 4: 1, 59: 0},
     }
     start = labels if init == "labels" else init
-    model = BayesianCaseModel(3, alpha=alpha, sampler=sampler, **QUICK).fit(X, pins=pins, init=start)
+    model = fit_model(X, 3, alpha=alpha, sampler=sampler, pins=pins, init=start, **QUICK)
     p, omega = model.draws_.p, model.draws_.omega
     assert (p[..., 2] == 7).all()
     assert (p[..., 0] == 9).all()
@@ -148,7 +150,7 @@ def test_a_checkpoint_of_other_pins_is_refused(table, tmp_path):
     model = BayesianCaseModel(3, **QUICK).fit(X, pins={"cases": {0: 1}}, checkpoint=tmp_path / "run")
     for pins in (None, {"cases": {0: 2}}, {"cases": {1: 1}}, {"cases": {0: 1}, "subspaces": {0: {"a": True}}}):
         with pytest.raises(ValueError, match="belongs to other data or settings"):
-            model.set_params(pins=pins).fit(X)
+            model.fit(X, pins=pins, checkpoint=tmp_path / "run")
 
 
 def test_steered_models_in_files(table, sampler, same, tmp_path):
@@ -161,7 +163,7 @@ def test_steered_models_in_files(table, sampler, same, tmp_path):
     again = BayesianCaseModel.load(tmp_path / "model")
     same(model, again)
     assert np.array_equal(model.transform(X), again.transform(X))
-    same(model, again.fit(X))  # the pins and the prior came along
+    same(model, again.fit(X, pins=pins))  # the prior came along
 
 
 # --- priors --------------------------------------------------------------------------------------------------------------
@@ -268,9 +270,4 @@ WRONG = [
 
 @pytest.mark.parametrize(("params", "message"), WRONG, ids=range(len(WRONG)))
 def test_wrong_input_is_refused_in_one_sentence(table, params, message):
-    model = BayesianCaseModel(**{"n_clusters": 3} | QUICK | params)
-    with pytest.raises(ValueError, match=message) as raised:
-        model.fit(table[0])
-    assert "\n" not in str(raised.value)
-    assert str(raised.value).endswith(".")
-    assert not [name for name in vars(model) if name.endswith("_")]
+    check_refused(table[0], message, **{"n_clusters": 3} | QUICK | params)

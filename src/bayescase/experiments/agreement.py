@@ -25,7 +25,7 @@ def run(seed: int, settings: dict, data: Path | None) -> dict:
         length = {"n_iter": n_iter, "burn_in": n_iter // 2, "thin": settings["thin"]}
         model = accuracy.fit_from(init, digits.S, x, "rows", seed * digits.MANY + k, n_jobs=1, **length)
         chosen = (model, float(model.score(held_out)))
-        return model, digits.measure(chosen, y, seed) | digits.curve(digits.first_half(chosen, x, n_iter), chosen, y)
+        return model, digits.measure(chosen, y, seed) | digits.curve(digits.first_half(chosen), chosen, y)
 
     with pixels_as_they_are():
         found = Parallel(prefer="threads")(delayed(chain)(k, init) for k, init in enumerate((half, "seeded")))
@@ -37,7 +37,7 @@ def run(seed: int, settings: dict, data: Path | None) -> dict:
             for start, (model, numbers) in zip(LABELS, found, strict=True)
         ],
         "shared": shared(*(model.memberships_ for model in models)),
-        "r_hat": {name: float(r_hat(np.array([m._trace[name][0, n_iter // 2 :] for m in models]))) for name in MEETING},
+        "r_hat": {name: float(r_hat(np.array([m.fitted_.trace[name][0, n_iter // 2 :] for m in models]))) for name in MEETING},
         "size": settings["size"],
         "n_iter": n_iter,
     }

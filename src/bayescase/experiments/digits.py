@@ -4,15 +4,17 @@ import zipfile
 from pathlib import Path
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 from scipy.optimize import linear_sum_assignment
-from sklearn.base import clone
 from sklearn.datasets import load_digits
 
 from ..errors import ParameterError
 from ..explaining.render.cards import EMPTY, MARKED, PLAIN, pixels
 from ..explaining.render.drawing import SMALL, Sheet
+from ..fitted import Fitted
 from ..lda import ABSENT, fit_lda, has_lda
+from ..sampling.plan import one_round
+from ..sampling.run import Run
 from . import accuracy
 from .accuracy import (
     ALPHA,
@@ -98,8 +100,7 @@ def run(seed: int, settings: dict, data: Path | None) -> dict:
             chosen = best_chain(x, init, sampler, MODELS[model], settings["n_iter"], chains, seed, held_out)
             made = {"size": size, "start": start, "sampler": sampler, "model": model} | measure(chosen, y, seed)
             if size == largest and model == "bcm":
-                with pixels_as_they_are():
-                    early = first_half(chosen, x, settings["n_iter"])
+                early = first_half(chosen)
                 made |= curve(early, chosen, y)
                 if (start, sampler) == ("half", "rows"):
                     history = pictures(early, chosen, x)
@@ -132,23 +133,26 @@ def measure(chosen, y, seed):
     return made
 
 
-def first_half(chosen, x, n_iter):
-    """The sweeps before those that were kept: the same chain, since its draws depend on the seed and the sweep alone."""
-    start = chosen[0].fitted_.plan.start
-    labels = None if isinstance(start, tuple) else start
-    return clone(chosen[0]).set_params(n_iter=n_iter // 2, burn_in=0).fit(x, init=labels)
+def first_half(chosen):
+    """The draws of the sweeps before those that were kept, of the same chain: it is run again, and they are kept."""
+    model = chosen[0]
+    problem, (half, _) = model.fitted_.problem, model.fitted_.kept
+    plan = problem.plan._replace(rounds=one_round(half, 0))
+    with Run(problem._replace(plan=plan), effective_n_jobs(model.n_jobs)) as run:
+        run.advance()
+        return Fitted.of_run(run).draws
 
 
 def curve(early, chosen, y):
     """How many cases have the label of the prototype that most of them comes from, sweep by sweep."""
-    halves = [model.draws_ for model in (early, chosen[0])]
+    halves = (early, chosen[0].draws_)
     right = np.concatenate([accuracies(cell_counts(half.z[0], S), half.p[0], y) for half in halves])
     at = np.unique(np.linspace(0, len(right) - 1, min(POINTS, len(right))).round().astype(int))
-    return {"sweeps": (1 + early.thin * at).tolist(), "curve": right[at].tolist()}
+    return {"sweeps": (1 + chosen[0].thin * at).tolist(), "curve": right[at].tolist()}
 
 
 def pictures(early, chosen, x):
-    draws = [(d.p[0][t], d.omega[0][t]) for d in (early.draws_, chosen[0].draws_) for t in range(len(d.p[0]))]
+    draws = [(d.p[0][t], d.omega[0][t]) for d in (early, chosen[0].draws_) for t in range(len(d.p[0]))]
     shown = np.unique(np.geomspace(1, len(draws), min(SHOWN, len(draws))).round().astype(int) - 1)
     return [
         {

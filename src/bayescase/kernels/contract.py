@@ -91,8 +91,8 @@ class Rows(Protocol):
     def drop_former(self) -> None:
         """The former mean is not needed any more."""
 
-    def use_former(self) -> None:
-        """Go back to the former mean."""
+    def former_memberships(self) -> np.ndarray:
+        """(N, S) The former mean."""
 
     def overlap(self) -> np.ndarray:
         """(S, S) Σ_i mean[i, r] n_is / n_i: how much label s of z lies on label r of the mean so far."""

@@ -8,7 +8,7 @@ from ..kernels import Candidates, Driver, Rows, stream, sweeps
 from ..state import Hyper, new_state
 from .diagnostics import traced
 from .hyper import count_tables, initial, instead_of_beta, log_prior, update
-from .plan import Plan, Round
+from .plan import Plan
 from .posterior import Accumulator, ChainDraws, exchangeable_labels
 from .problem import Problem
 from .starts import init
@@ -91,14 +91,13 @@ class Chain:
             self.former = None
             self.rows.drop_former()
 
-    def settle(self, t: int, plan: Plan, driver: Driver) -> Round:
-        """Decide which draws are kept after t sweeps; returns the sweeps that they come from."""
-        if self.former is not None:  # a round has just begun
-            self.kept, self.former = self.former, None
-            self.rows.use_former()
+    def to_show(self, t: int, plan: Plan, driver: Driver) -> ChainDraws:
+        """What there is to show after t sweeps. If a round has just begun, that is what was kept before it."""
+        if self.former is not None and t < plan.round_of(t - 1).end:
+            return ChainDraws(self.rows.former_memberships(), self.former)
         if not self.kept.draws:
             self.kept.add(driver, self.rows, self.state, self.hyper, self.trace[0, t - 1], t - 1)
-        return Round(self.kept.draws[0].sweep, min(self.kept.draws[-1].sweep + plan.thin, t))
+        return self.draws()
 
     def repin(self, problem: Problem) -> None:
         """Go on with other pins and priors: held cases get their labels, and what was kept is forgotten."""
@@ -134,4 +133,5 @@ class Chain:
         self.kept.restore({name.removeprefix("kept/"): value for name, value in arrays.items() if name.startswith("kept/")})
 
     def draws(self) -> ChainDraws:
+        """What this round has kept."""
         return ChainDraws(self.rows.memberships, self.kept)

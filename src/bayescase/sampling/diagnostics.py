@@ -6,6 +6,7 @@ Rank-normalised split R-hat, bulk and tail effective sample size as in Vehtari, 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from scipy.special import ndtri
 from scipy.stats import rankdata
 
 from ..errors import Advice, Setting, Words, advise, in_python
+from .hyper import Learn
 from .plan import Round
 from .posterior import AGREE
 
@@ -22,7 +24,7 @@ RATES = ("cells_moved", "cases_relabelled", "prototypes_changed")
 TRACED = QUANTITIES + RATES  # after every sweep of every chain
 
 
-def traced(learn):
+def traced(learn: Learn) -> tuple[str, ...]:
     """The names of all that is traced: the learned hyperparameters, too, and how many clusters are in use if that is found."""
     return TRACED + learn.names + (("clusters_in_use",) if learn.beta else ())
 
@@ -123,14 +125,14 @@ class Diagnostics:
         }
 
 
-def in_words(name):
+def in_words(name: str) -> str:
     return name.replace("_", " ")
 
 
 # --- R-hat and effective sample size of x, (chains, sweeps) -------------------------------------------------------------
 
 
-def r_hat(x):
+def r_hat(x: np.ndarray) -> float:
     """The larger of R-hat of the ranks and of the ranks of the distances from the median; each chain is cut in two.
 
     A quantity that never changes has R-hat 1: nothing speaks against it.
@@ -141,7 +143,7 @@ def r_hat(x):
     return max(spread(normal_ranks(halves)), spread(normal_ranks(abs(halves - np.median(halves)))))
 
 
-def spread(x):
+def spread(x: np.ndarray) -> float:
     """√(var⁺ / W): the spread of all draws over that within a chain."""
     n = x.shape[1]
     between, within = x.mean(axis=1).var(ddof=1), x.var(axis=1, ddof=1).mean()
@@ -150,18 +152,18 @@ def spread(x):
     return float(np.sqrt(between / within + (n - 1) / n))
 
 
-def ess_bulk(x):
+def ess_bulk(x: np.ndarray) -> float:
     return ess(normal_ranks(split(x))) if x.shape[1] >= FEWEST_SWEEPS else np.nan
 
 
-def ess_tail(x):
+def ess_tail(x: np.ndarray) -> float:
     """Of the 5% and the 95% quantile, the smaller."""
     if x.shape[1] < FEWEST_SWEEPS:
         return np.nan
     return min(ess(split(x <= edge).astype(float)) for edge in np.quantile(x, (0.05, 0.95)))
 
 
-def ess(x):
+def ess(x: np.ndarray) -> float:
     """Effective draws by Geyer's initial monotone sequence of autocorrelations; all of them if x never changes."""
     C, n = x.shape
     if not np.isfinite(x).all():
@@ -179,20 +181,21 @@ def ess(x):
     return float(C * n / max(tau, 1.0 / np.log10(C * n)))
 
 
-def autocovariance(x):
+def autocovariance(x: np.ndarray) -> np.ndarray:
     """At every lag, for each chain, divided by n."""
     n = x.shape[1]
     spectrum = np.fft.rfft(x - x.mean(axis=1, keepdims=True), n=2 * n)
-    return np.fft.irfft(np.abs(spectrum) ** 2, n=2 * n)[:, :n] / n
+    covariance: np.ndarray = np.fft.irfft(np.abs(spectrum) ** 2, n=2 * n)[:, :n] / n
+    return covariance
 
 
-def split(x):
+def split(x: np.ndarray) -> np.ndarray:
     """Each chain as two; an odd sweep in the middle is left out."""
     half = x.shape[1] // 2
     return np.concatenate([x[:, :half], x[:, x.shape[1] - half :]])
 
 
-def normal_ranks(x):
+def normal_ranks(x: np.ndarray) -> np.ndarray:
     return ndtri((rankdata(x) - 0.375) / (x.size + 0.25)).reshape(x.shape)
 
 
@@ -272,7 +275,8 @@ def judge(found: Found, longer: Setting) -> Verdict:
 def judge_apart(found: Found, run_longer: Advice) -> Verdict:
     """The verdict on chains that found different clusters."""
     C, A, log_joint = len(found.agree), int(found.agree.sum()), found.log_joint
-    best = f"those of the {A} best, which agree" if A > 1 else "those of the best one"
+    others = f" and of the {A - 1} that agree with it" if A > 2 else " and of another that agrees with it" if A == 2 else ""
+    best = f"those of the best one{others}"
     more_chains = Advice("try more chains with {}", Setting("n_chains", 2 * C))
     enough = found.passes(LARGEST_R_HAT, ENOUGH_DRAWS)
     if enough and all(of.r_hat_all <= LARGEST_R_HAT for of in found.quantities.values()):
@@ -282,9 +286,10 @@ def judge_apart(found: Found, run_longer: Advice) -> Verdict:
         fewer = Advice("try fewer clusters with a smaller {}", Setting("n_clusters"))
         return Verdict(False, False, words, (fewer, Advice("keep more draws with a smaller {}", Setting("thin"))))
     gaps = [f"{max(log_joint[found.agree].mean() - other, 0.0):.0f}" for other in np.sort(log_joint[~found.agree])[::-1]]
-    lower = gaps[0] if gaps[0] == gaps[-1] else f"{gaps[0]} to {gaps[-1]}"
-    rest = "the other is" if A == C - 1 else "the others are"
-    words = f"The {C} chains found different clusters. Shown are {best}; {rest} less probable (log joint {lower} lower)."
+    lower = gaps[0] if gaps[0] == gaps[-1] else f"up to {gaps[-1]}" if gaps[0] == "0" else f"{gaps[0]} to {gaps[-1]}"
+    rest = "the remaining one is" if A == C - 1 else f"the remaining {C - A} are"
+    than = f"less probable (log joint {lower} lower)" if lower != "0" else "as probable"
+    words = f"The {C} chains found different clusters. Shown are {best}; {rest} {than}."
     if not enough:
         return Verdict(False, False, f"{words} They are also too short: {shortfall(found)}.", (run_longer, more_chains))
     another = Advice("try another {}", Setting("n_clusters"))
@@ -298,7 +303,7 @@ def standard_error(found: Found) -> float:
 
 def figures(found: Found) -> str:
     of = found.quantities.values()
-    return f"R-hat at most {max(q.r_hat for q in of):.2f}, at least {int(min(q.ess_bulk for q in of))} effective draws"
+    return f"R-hat at most {max(q.r_hat for q in of):.2f}, at least {min(q.ess_bulk for q in of):.0f} effective draws"
 
 
 def shortfall(found: Found) -> str:
@@ -308,15 +313,16 @@ def shortfall(found: Found) -> str:
     least = min(quantities, key=lambda name: quantities[name].ess_bulk)
     r_hat, ess, words = quantities[worst].r_hat, quantities[least].ess_bulk, []
     if not ess >= ENOUGH_DRAWS:
-        draws = f"{int(ess)} effective draw{'s' * (int(ess) != 1)}"
+        below = np.minimum(np.round(ess), ENOUGH_DRAWS - 1)  # a figure that failed never looks as if it had passed
+        draws = f"{below:.0f} effective draw{'' if below == 1 else 's'}"
         words.append(f"the {in_words(least)} has {draws} ({ENOUGH_DRAWS} are wanted)")
     if not r_hat <= LARGEST_R_HAT:
-        digits = 2 if round(r_hat, 2) > LARGEST_R_HAT else 4
-        words.append(f"R-hat of the {in_words(worst)} is {r_hat:.{digits}f} (at most {LARGEST_R_HAT} is wanted)")
+        above = np.ceil(100 * r_hat) / 100
+        words.append(f"R-hat of the {in_words(worst)} is {above:.2f} (at most {LARGEST_R_HAT} is wanted)")
     return ", and ".join(words)
 
 
-def is_settled(trace, of):
+def is_settled(trace: Mapping[str, np.ndarray], of: Round) -> bool:
     """Is every chain by itself where it will stay? Then more sweeps will not bring chains together that are apart."""
     return all(r_hat(chain[None, of.first : of.end]) <= LARGEST_R_HAT for name in QUANTITIES for chain in trace[name])
 
@@ -324,23 +330,30 @@ def is_settled(trace, of):
 # --- ArviZ ----------------------------------------------------------------------------------------------------------------
 
 
-def to_arviz(trace, sweeps, more, dims, coords, attributes):
+def to_arviz(
+    trace: Mapping[str, np.ndarray],
+    sweeps: np.ndarray,
+    more: Mapping[str, np.ndarray],
+    dims: Mapping[str, tuple[str, ...]],
+    coords: Mapping[str, Any],
+    attributes: Mapping[str, str],
+) -> Any:
     """The trace at `sweeps` and arrays `more` (chain, draw, …) of those sweeps, as ArviZ takes it."""
     try:
         import arviz
         import xarray
     except ImportError as error:
         raise ImportError("to_arviz needs ArviZ: pip install 'bayescase[arviz]'.") from error
-    coords = {"chain": np.arange(len(trace["log_joint"])), "draw": sweeps} | coords
+    coords = {"chain": np.arange(len(trace["log_joint"])), "draw": sweeps, **coords}
 
-    def dataset(variables):
+    def dataset(variables: Mapping[str, np.ndarray]) -> Any:
         found = {name: (("chain", "draw", *dims.get(name, ())), value) for name, value in variables.items()}
         used = {dim for names, _ in found.values() for dim in names}
         return xarray.Dataset(found, {dim: value for dim, value in coords.items() if dim in used}, attributes)
 
     at = {name: value[:, sweeps] for name, value in trace.items()}
     groups = {
-        "posterior": dataset({name: value for name, value in at.items() if name not in RATES} | more),
+        "posterior": dataset({name: value for name, value in at.items() if name not in RATES} | dict(more)),
         "sample_stats": dataset({"lp": at["log_joint"]} | {name: at[name] for name in RATES}),
     }
     if int(arviz.__version__.split(".")[0]) < 1:  # 1.x has a name InferenceData, too, that only warns

@@ -50,7 +50,10 @@ class Plan(NamedTuple):
         """
         first, end = self.rounds[-1]
         total = end + n
-        first = total // 2 if burn_in is None and total // 2 >= end else first
+        if burn_in is not None:
+            first = min(burn_in, total - 1)
+        elif total // 2 >= end:
+            first = total // 2
         rounds = self.rounds if len(self.rounds) > 1 and first >= end else self.rounds[:-1]
         return self._replace(rounds=(*rounds, Round(first, total)))
 

@@ -143,9 +143,10 @@ class Run:
 
     def draws(self) -> Draws:
         """What there is to show. Of a run that was stopped the second half, of all its sweeps or of those of a whole round."""
-        t = self.stage.sweep
-        kept = self.each(lambda chain, driver: chain.settle(t, self.plan, driver), self.chains)[0]
-        return Draws([chain.draws() for chain in self.chains], self.trace(t), kept, not self.stage.finished)
+        t, plan = self.stage.sweep, self.plan
+        chains = self.each(lambda chain, driver: chain.to_show(t, plan, driver), self.chains)
+        sweeps = [draw.sweep for draw in chains[0].kept.draws]
+        return Draws(chains, self.trace(t), Round(sweeps[0], min(sweeps[-1] + plan.thin, t)), not self.stage.finished)
 
     def trace(self, t: int) -> dict[str, np.ndarray]:
         names = traced(self.problem.learn)

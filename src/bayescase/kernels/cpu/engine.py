@@ -117,10 +117,10 @@ class CpuRows:
     def drop_former(self):
         self.former = None
 
-    def use_former(self):
-        self.memberships[:] = self.former
-        self.memberships /= self.memberships.sum(axis=1, keepdims=True)
-        self.former = None
+    def former_memberships(self):
+        mean = self.former.astype(np.float32)
+        mean /= mean.sum(axis=1, keepdims=True)
+        return mean
 
     def overlap(self):
         total = np.zeros((self.S, self.S))
