@@ -188,11 +188,11 @@ def plot(model: str, kind: str, output: str, force: bool, cluster: int, row: str
         "prototypes": lambda: plots.plot_prototypes(fitted.explain(), image_shape=shape),
         "subspaces": lambda: plots.plot_subspaces(fitted.explain()),
         "values": lambda: plots.plot_values(fitted.explain()),
-        "memberships": lambda: plots.plot_memberships(fitted),
+        "memberships": lambda: plots.plot_memberships(fitted.fitted_),
         "agreement": lambda: plots.plot_agreement(fitted.explain_agreement(cluster)),
         "case": lambda: plots.plot_case(fitted.explain_case(row_of(row, len(fitted.labels_), fitted.case_names_))),
-        "ribbon": lambda: plots.plot_ribbon(fitted),
-        "history": lambda: plots.plot_history(fitted, image_shape=shape),
+        "ribbon": lambda: plots.plot_ribbon(fitted.fitted_),
+        "history": lambda: plots.plot_history(fitted.fitted_, image_shape=shape),
     }[kind]()
     signature = {"Software" if suffix == "png" else "Creator": "bayescase"}  # so that the next picture may replace it
     with naming(output), replacing(output) as file:

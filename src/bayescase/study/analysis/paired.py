@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 from scipy import optimize, stats
 
-from ...explaining.explanation import counted
+from ...explaining.words import counted
 from .results import LABELS, Estimate, Test, Within, not_made
 
 FLIPS, SEED = 100_000, 2014  # random flips of signs; all of them if there are fewer

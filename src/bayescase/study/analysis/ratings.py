@@ -6,7 +6,7 @@ from itertools import combinations
 import numpy as np
 from scipy import stats
 
-from ...explaining.explanation import counted
+from ...explaining.words import counted
 from ..design.design import Likert
 from .paired import holm
 from .results import Rating, Test, not_made

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 from ... import __version__
-from ...explaining.explanation import counted
 from ...explaining.records import plain
+from ...explaining.words import counted
 from ...storage import replacing
 from .report_page import page
 from .report_tables import (

@@ -3,8 +3,21 @@
 import numpy as np
 
 from ... import __version__
-from ...explaining.explanation import counted, listed
-from ...explaining.render.html import document, esc, table
+from ...explaining.render.blocks import (
+    Block,
+    Definitions,
+    Heading,
+    Page,
+    Picture,
+    Section,
+    Table,
+    Text,
+    Verdict,
+    picture,
+    table,
+)
+from ...explaining.render.html import render_page
+from ...explaining.words import counted, listed
 from .report_tables import (
     ARM_HEAD,
     EFFECT_HEAD,
@@ -30,59 +43,51 @@ ABOUT = {
 
 
 def page(analysis: Analysis) -> str:
+    """The analysis as one HTML document."""
     result = analysis.everyone
-    parts = [("short", "In short", short_section(analysis))]
+    sections = [Section("short", "In short", short_section(analysis))]
     if result.answers:
-        parts += [
-            ("right", "Were the answers right?", accuracy_section(analysis, result)),
-            ("time", "How long did they take?", time_section(result)),
+        sections += [
+            Section("right", "Were the answers right?", accuracy_section(analysis, result)),
+            Section("time", "How long did they take?", time_section(result)),
         ]
         if result.ratings:
-            parts.append(("ratings", "What did people say?", ratings_section(result)))
-        parts.append(("tests", "The recommended analysis", recommended_section(result)))
-        parts.append(("paper", "The analysis of the paper", paper_section(result)))
+            sections.append(Section("ratings", "What did people say?", ratings_section(result)))
+        sections.append(Section("tests", "The recommended analysis", recommended_section(result)))
+        sections.append(Section("paper", "The analysis of the paper", paper_section(result)))
         if analysis.attentive is not None:
-            parts.append(("attentive", "Without those who failed an attention check", attentive_section(analysis)))
-    parts.append(("how", "How to read this", how_section(analysis)))
+            words = "Without those who failed an attention check"
+            sections.append(Section("attentive", words, attentive_section(analysis, analysis.attentive)))
+    sections.append(Section("how", "How to read this", how_section(analysis)))
     about = f"People sorted cases into clusters that were explained in {len(analysis.conditions)} ways: "
     about += listed([ABOUT[condition] for condition in analysis.conditions], 9) + "."
-    made = f"Made by bayescase {esc(__version__)} from the study with design <code>{esc(analysis.design_hash)}</code>."
-    return document(f"{esc(analysis.title)} – analysis", esc(about), parts, made)
+    made = f"Made by bayescase {__version__} from the study with design {analysis.design_hash}."
+    return render_page(Page(f"{analysis.title} – analysis", about, tuple(sections), made))
 
 
-def test_table(caption, rows) -> str:
+def test_table(caption, rows) -> Table:
     head, rows = without_holm(TEST_HEAD, rows)
-    return table(caption, head, rows, tuple(range(1, len(head) - 1)))
+    return table(caption, head, rows, range(1, len(head) - 1))
 
 
-def paragraphs(sentences) -> str:
-    return "".join(f"<p>{esc(sentence)}</p>" for sentence in sentences)
-
-
-def short_section(analysis):
+def short_section(analysis) -> tuple[Block, ...]:
     result = analysis.everyone
-    text = f"<p>{esc(who_is_counted(analysis))}</p>"
-    text += f'<div class="verdict">{paragraphs(in_short(result, analysis.mode))}</div>'
-    if analysis.simulated:
-        text += '<p class="verdict bad"><strong>Take care:</strong> simulated people are among them.</p>'
-    text += paragraphs(result.notes)
-    return text + (table("Answers by condition", ARM_HEAD, arm_rows(result), (1, 2, 3, 4, 5)) if result.answers else "")
+    care = Verdict(("simulated people are among them.",), "Take care:", bad=True)
+    return (
+        Text(who_is_counted(analysis)),
+        Verdict(tuple(in_short(result, analysis.mode))),
+        *([care] if analysis.simulated else []),
+        *(Text(note) for note in result.notes),
+        *([table("Answers by condition", ARM_HEAD, arm_rows(result), (1, 2, 3, 4, 5))] if result.answers else []),
+    )
 
 
-def accuracy_section(analysis, result):
-    from ...explaining.render.report import figure
+def accuracy_section(analysis, result) -> tuple[Block, ...]:
     from . import plots
 
     names = list(analysis.conditions)
     people = [(who, *(share(of.get(c)) for c in names)) for who, of in sorted(result.by_person.items(), key=lambda row: row[0])]
-    numbers = tuple(range(1, len(names) + 1))
-    data = table("Share of right answers of each person", ("person", *(name(c) for c in names)), people, numbers)
-    text = "<h3>Person by person</h3>" + figure(
-        plots.plot_people(result, names),
-        "One line per person from one condition to the next, by the share of right answers; a thick line for the mean.",
-        slopes_sentence(result, names),
-        data,
-    )
+    numbers = range(1, len(names) + 1)
     items = [
         (item, *("–" if c not in of else f"{of[c][0]} of {of[c][1]}" for c in names))
         for item, of in sorted(result.by_item.items())
@@ -94,14 +99,20 @@ def accuracy_section(analysis, result):
         f"({item_share(result.by_item[easiest]):.0%})."
     )
     return (
-        text
-        + "<h3>Item by item</h3>"
-        + figure(
+        Heading("Person by person"),
+        picture(
+            plots.plot_people(result, names),
+            "One line per person from one condition to the next, by the share of right answers; a thick line for the mean.",
+            slopes_sentence(result, names),
+            table("Share of right answers of each person", ("person", *(name(c) for c in names)), people, numbers),
+        ),
+        Heading("Item by item"),
+        picture(
             plots.plot_items(result, names),
             "One row per item: its share of right answers in each condition.",
             sentence,
             table("Right answers of each item", ("item", *(name(c) for c in names)), items, numbers),
-        )
+        ),
     )
 
 
@@ -119,102 +130,103 @@ def slopes_sentence(result, names):
     )
 
 
-def time_section(result):
-    from ...explaining.render.report import figure
+def time_section(result) -> tuple[Block, ...]:
     from . import plots
 
     seconds = {c: np.array(values) for c, values in result.seconds.items() if len(values)}
     if not seconds:
-        return "<p>No answer has a time.</p>"
+        return (Text("No answer has a time."),)
     rows = [
         (name(c), len(of), *(number(float(q), 1) for q in np.quantile(of, (0.05, 0.25, 0.5, 0.75, 0.95))))
         for c, of in seconds.items()
     ]
     head = ("condition", "answers", "5 %", "25 %", "half", "75 %", "95 %")
     middle = listed([f"{number(float(np.median(of)), 1)} seconds with {name(c)}" for c, of in seconds.items()], 9)
-    return figure(
-        plots.plot_times(seconds),
-        "Distribution of the seconds per answer in each condition, on a logarithmic scale.",
-        f"Half of the answers took less than {middle}.",
-        table("Seconds that so many answers stay below", head, rows, (1, 2, 3, 4, 5, 6)),
+    return (
+        picture(
+            plots.plot_times(seconds),
+            "Distribution of the seconds per answer in each condition, on a logarithmic scale.",
+            f"Half of the answers took less than {middle}.",
+            table("Seconds that so many answers stay below", head, rows, (1, 2, 3, 4, 5, 6)),
+        ),
     )
 
 
-def ratings_section(result):
-    from ...explaining.render.report import figure
+def ratings_section(result) -> tuple[Block, ...]:
+    found: list[Block] = []
+    for rating in result.ratings:
+        found.append(Heading(rating.text))
+        answered = any(sum(counts) for counts in rating.counts.values())
+        found.append(rating_picture(rating) if answered else Text("Nobody has answered this."))
+    return tuple(found)
+
+
+def rating_picture(rating) -> Picture:
     from . import plots
 
-    text = ""
-    for rating in result.ratings:
-        rows = [("all" if c == "all" else name(c), *counts) for c, counts in rating.counts.items()]
-        total = max(sum(counts) for counts in rating.counts.values())
-        if not total:
-            text += f"<h3>{esc(rating.text)}</h3><p>Nobody has answered this.</p>"
-            continue
-        middles = {("all" if c == "all" else name(c)): median_label(n) for c, n in rating.counts.items() if sum(n)}
-        words = "; ".join(
-            f"the median is “{rating.labels[m]}”" if c == "all" else f"with {c} the median is “{rating.labels[m]}”"
-            for c, m in middles.items()
-            if m is not None
-        )
-        tests = "".join(
-            f" {test.name}: {p_words(test) or test.note}" + ("." if p_words(test) else "") for test in rating.tests.values()
-        )
-        text += f"<h3>{esc(rating.text)}</h3>" + figure(
-            plots.plot_rating(rating),
-            "Bars divided by the share of people who chose each label.",
-            f"{words[0].upper()}{words[1:]}.{tests}",
-            table("People by label", ("condition", *rating.labels), rows, tuple(range(1, len(rating.labels) + 1))),
-        )
-    return text
-
-
-def recommended_section(result):
-    text = (
-        "<p>People differ, and so do items. These analyses compare each person with themselves, and the model of the odds "
-        "takes account of the items, too.</p>"
+    rows = [("all" if c == "all" else name(c), *counts) for c, counts in rating.counts.items()]
+    middles = {("all" if c == "all" else name(c)): median_label(n) for c, n in rating.counts.items() if sum(n)}
+    words = "; ".join(
+        f"the median is “{rating.labels[m]}”" if c == "all" else f"with {c} the median is “{rating.labels[m]}”"
+        for c, m in middles.items()
+        if m is not None
     )
+    tests = "".join(
+        f" {test.name}: {p_words(test) or test.note}" + ("." if p_words(test) else "") for test in rating.tests.values()
+    )
+    return picture(
+        plots.plot_rating(rating),
+        "Bars divided by the share of people who chose each label.",
+        f"{words[0].upper()}{words[1:]}.{tests}",
+        table("People by label", ("condition", *rating.labels), rows, range(1, len(rating.labels) + 1)),
+    )
+
+
+def recommended_section(result) -> tuple[Block, ...]:
+    words = "People differ, and so do items. These analyses compare each person with themselves, and the model of the odds "
+    found: list[Block] = [Text(f"{words}takes account of the items, too.")]
     for pair in result.pairs:
-        text += f"<h3>{esc(title_of(pair))}</h3>"
-        text += table("Effects", EFFECT_HEAD, effect_rows(pair), (1, 2))
-        text += test_table("Tests within participants", test_rows(pair))
+        found += [
+            Heading(title_of(pair)),
+            table("Effects", EFFECT_HEAD, effect_rows(pair), (1, 2)),
+            test_table("Tests within participants", test_rows(pair)),
+        ]
         if pair.accuracy.by_order:
             head = ("order", "people", "difference in accuracy, points", "time, ratio")
-            text += table("Does it matter which came first?", head, order_rows(pair), (1, 2, 3))
+            found.append(table("Does it matter which came first?", head, order_rows(pair), (1, 2, 3)))
         spread = pair.odds
         if spread.person_sd is not None and spread.item_sd is not None:
             people, items = f"{spread.person_sd:.2f}", f"{spread.item_sd:.2f}"
-            words = f"On the logit scale people differ with a standard deviation of {people}, items of {items}."
-            text += f"<p>{esc(words)}</p>"
+            found.append(Text(f"On the logit scale people differ with a standard deviation of {people}, items of {items}."))
     if rating_test_rows(result):
-        text += "<h3>Ratings</h3>" + test_table("Ratings compared", rating_test_rows(result))
-    return text
+        found += [Heading("Ratings"), test_table("Ratings compared", rating_test_rows(result))]
+    return tuple(found)
 
 
-def paper_section(result):
-    text = (
-        '<p class="verdict bad"><strong>Take care:</strong> as the paper did, this treats all answers as independent, though '
-        "many come from the same person and are about the same item. It is here to compare with the paper, not to conclude "
-        "from.</p>"
+def paper_section(result) -> tuple[Block, ...]:
+    words = (
+        "as the paper did, this treats all answers as independent, though many come from the same person and are about the "
+        "same item. It is here to compare with the paper, not to conclude from."
     )
+    found: list[Block] = [Verdict((words,), "Take care:", bad=True)]
     for pair in result.pairs:
-        text += f"<h3>{esc(title_of(pair))}</h3>" + test_table("Pooled tests", paper_rows(pair))
-    return text
+        found += [Heading(title_of(pair)), test_table("Pooled tests", paper_rows(pair))]
+    return tuple(found)
 
 
-def attentive_section(analysis):
-    result = analysis.attentive
-    n = analysis.flagged
-    text = f"<p>{counted(n, 'person')} failed an attention check. "
-    text += "They are counted above; this is what is found without them.</p>"
-    text += f'<div class="verdict">{paragraphs(in_short(result, analysis.mode))}</div>'
+def attentive_section(analysis, result) -> tuple[Block, ...]:
+    words = f"{counted(analysis.flagged, 'person')} failed an attention check. They are counted above; this is what is found "
+    found: list[Block] = [Text(f"{words}without them."), Verdict(tuple(in_short(result, analysis.mode)))]
     if not result.answers:
-        return text
-    text += table("Answers by condition", ARM_HEAD, arm_rows(result), (1, 2, 3, 4, 5))
+        return tuple(found)
+    found.append(table("Answers by condition", ARM_HEAD, arm_rows(result), (1, 2, 3, 4, 5)))
     for pair in result.pairs:
-        text += f"<h3>{esc(title_of(pair))}</h3>" + table("Effects", EFFECT_HEAD, effect_rows(pair), (1, 2))
-        text += test_table("Tests within participants", test_rows(pair))
-    return text
+        found += [
+            Heading(title_of(pair)),
+            table("Effects", EFFECT_HEAD, effect_rows(pair), (1, 2)),
+            test_table("Tests within participants", test_rows(pair)),
+        ]
+    return tuple(found)
 
 
 HOW = (
@@ -246,7 +258,7 @@ HOW = (
 )
 
 
-def how_section(analysis):
+def how_section(analysis) -> tuple[Block, ...]:
     times = {
         "server": "Times run on the server, from the sending of a question to its answer.",
         "browser": "Times run in the browser, from the showing of a question to its answer.",
@@ -255,5 +267,4 @@ def how_section(analysis):
         "crossed": "Item sets changed conditions from person to person, so easy items do not pass for a good condition.",
         "paper": "Item sets were fixed to conditions, as in the paper.",
     }[analysis.mode]
-    words = "".join(f"<dt><strong>{esc(word)}</strong></dt><dd>{esc(meaning)}</dd>" for word, meaning in HOW)
-    return f"{paragraphs([times, cells])}<dl>{words}</dl>"
+    return (Text(times), Text(cells), Definitions(HOW))

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ...explaining.explanation import counted, cut
+from ...explaining.words import counted, cut
 from .results import Pair, Result, Test, Within
 from .sentences import interval, name, number, p_value, points, share
 

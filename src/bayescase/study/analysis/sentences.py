@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from ...explaining.explanation import counted, listed
+from ...explaining.words import counted, listed
 from .results import LABELS, Analysis, Pair, Result, Test
 
 SURE = 0.05

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...explaining.explanation import counted, listed
+from ...explaining.words import counted, listed
 from .coders import Coded
 from .design import SETS, DesignError, Item, Stimulus
 from .schedule import shuffled

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from ...explaining.explanation import clean, show
+from ...explaining.words import clean, show
 from .design import DesignError, Line, Stimulus
 from .source_model import SourceModel
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ...explaining.explanation import counted, listed
+from ...explaining.words import counted, listed
 from .design import DesignError
 from .source_model import SourceModel
 from .stimuli import CaseView
