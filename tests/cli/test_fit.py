@@ -303,3 +303,27 @@ def test_a_full_disk_does_not_lose_the_run(folder, tmp_path, monkeypatch):
     assert json.loads(call(*args, "--json", code=1).stdout)["saved"] in map(str, home.iterdir())
     fill(monkeypatch, [full, home, tempfile.gettempdir()])
     assert f"{problem}, and neither could a file elsewhere, so the model is lost." in call(*args, code=1).stderr
+
+
+# --- running longer -----------------------------------------------------------------------------------------------------
+
+
+def test_more_sweeps_of_a_saved_model_are_one_long_run(folder, tmp_path, same):
+    run = ("--checkpoint", tmp_path / "run")
+    fit = ("fit", folder / "data.csv", "-k", "3", "--drop", "case", "--chains", "2")
+    call(*fit, "--iterations", "20", *run, "-o", tmp_path / "short")
+    shown = call("fit", tmp_path / "short", "--more", "20", *run, "-o", tmp_path / "longer").stdout
+    whole = call(*fit, "--iterations", "40", "-o", tmp_path / "long").stdout
+    assert shown == whole
+    same(*(BayesianCaseModel.load(tmp_path / name) for name in ("longer", "long")))
+    call("fit", tmp_path / "longer", "--more", "5", *run, "-o", tmp_path / "longer")  # it may take its own place
+    assert BayesianCaseModel.load(tmp_path / "longer").n_iter_ == 45
+
+
+def test_more_needs_the_run_and_takes_nothing_else(folder, tmp_path):
+    model = folder / "model.bcm"
+    assert "--more needs the --checkpoint that the run wrote" in refused("fit", model, "--more", "5", code=2)
+    assert "leave out --alpha" in refused("fit", model, "--more", "5", "--alpha", "1", code=2)
+    assert "leave out -k" in refused("fit", model, "--more", "5", "-k", "3", code=2)
+    assert "is not a whole bayescase file" in refused("fit", folder / "data.csv", "--more", "5", "--checkpoint", tmp_path / "x")
+    assert "--checkpoint" in refused("fit", model, "--more", "5", "--checkpoint", tmp_path / "x")

@@ -17,10 +17,11 @@ import pytest
 from sklearn.base import clone
 
 import bayescase.kernels.cpu.engine
+import bayescase.sampling.checkpoint
 import bayescase.sampling.plan
 import bayescase.sampling.problem
 import bayescase.sampling.run
-from bayescase import BayesianCaseModel, FileFormatError
+from bayescase import BayescaseWarning, BayesianCaseModel, FileFormatError
 from bayescase.model import log_joint
 from bayescase.sampling.plan import Plan, Round, doubling, one_round
 from bayescase.sampling.run import Run
@@ -280,6 +281,19 @@ def test_a_model_is_no_checkpoint_and_the_reverse(holes, tmp_path):
         model.fit(holes, checkpoint=tmp_path / "model")
     with pytest.raises(FileFormatError, match="holds a checkpoint, not a model"):
         BayesianCaseModel.load(tmp_path / "run")
+
+
+def test_a_checkpoint_that_cannot_be_written_does_not_end_the_run(holes, same, tmp_path, monkeypatch):
+    def full(*args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(bayescase.sampling.run, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(bayescase.sampling.checkpoint.storage, "write", full)
+    model = BayesianCaseModel(3, **SETTINGS)
+    with pytest.warns(BayescaseWarning, match="run could not be written .No space left on device.; the run goes on") as warned:
+        model.fit(holes, checkpoint=tmp_path / "run")
+    assert sum("could not be written" in str(one.message) for one in warned) == 1
+    same(BayesianCaseModel(3, **SETTINGS).fit(holes), model)
 
 
 # --- longer runs ------------------------------------------------------------------------------------------------------
