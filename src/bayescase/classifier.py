@@ -192,11 +192,12 @@ class BayesianCaseClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         y : array of shape (n_samples,)
             A label for each case, of any type that can be sorted.
         **fit_params : dict
-            What else `BayesianCaseModel.fit` takes: candidates, pins, case_names, …
+            What else `BayesianCaseModel.fit` takes: candidates, pins, case_names and so on.
 
         Returns
         -------
-        self
+        BayesianCaseClassifier
+            The classifier itself.
         """
         case_model, classifier = check_parts(self, fit_params)
         n_cases = read(X).n_cases
@@ -223,10 +224,12 @@ class BayesianCaseClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         Parameters
         ----------
         X : array or table of shape (n_samples, n_features)
+            As for `BayesianCaseModel.transform`.
 
         Returns
         -------
         ndarray of shape (n_samples,)
+            Labels of `classes_`.
         """
         return self._labels(self._memberships(X))
 
@@ -234,9 +237,15 @@ class BayesianCaseClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
     def predict_proba(self, X: Any) -> np.ndarray:
         """The probability of each label, in the order of `classes_`: memberships summed by label, or the classifier's.
 
+        Parameters
+        ----------
+        X : array or table of shape (n_samples, n_features)
+            As for `BayesianCaseModel.transform`.
+
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
+            Each row sums to 1.
         """
         memberships = self._memberships(X)
         return self._summed(memberships) if self.classifier_ is None else self.classifier_.predict_proba(memberships)
@@ -245,9 +254,15 @@ class BayesianCaseClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
     def decision_function(self, X: Any) -> np.ndarray:
         """The classifier's decision function of the memberships.
 
+        Parameters
+        ----------
+        X : array or table of shape (n_samples, n_features)
+            As for `BayesianCaseModel.transform`.
+
         Returns
         -------
-        ndarray of shape (n_samples,) for two labels, (n_samples, n_classes) for more
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            The first for two labels, the second for more.
         """
         memberships = self._memberships(X)
         return self.classifier_.decision_function(memberships)
@@ -258,6 +273,7 @@ class BayesianCaseClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         Parameters
         ----------
         X : array or table of shape (n_samples, n_features)
+            As for `BayesianCaseModel.transform`.
 
         Returns
         -------

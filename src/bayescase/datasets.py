@@ -38,6 +38,18 @@ def load_smileys(n_cases: int = 240, random_state: int = 0) -> Dataset:
 
     λ = 1, c = 50, α = 0.1 in every entry, and two defining features per cluster: colour and shape, colour and eyes, eyes and
     mouth. The catalogue of possible prototypes is every face there is. `families` is the cluster most of a face comes from.
+
+    Parameters
+    ----------
+    n_cases : int, default=240
+        How many faces.
+    random_state : int, default=0
+        Seed of the draw.
+
+    Returns
+    -------
+    Dataset
+        With the faces as `table`, `names`, `families` and a `description`.
     """
     rng = np.random.default_rng(random_state)
     names = list(FACE)
@@ -122,7 +134,13 @@ def simulate_cases(
 
 
 def load_recipes() -> Dataset:
-    """Eighty recipes of five families (pasta, chili, brownies, punch, curry): each a bag of the ingredients that it uses."""
+    """Eighty recipes of five families (pasta, chili, brownies, punch, curry): each a bag of the ingredients that it uses.
+
+    Returns
+    -------
+    Dataset
+        With the ingredients as `table`, `names`, `families` and a `description`.
+    """
     text = files("bayescase").joinpath("data/recipes.csv").read_text(encoding="utf-8")
     recipes = list(csv.DictReader(text.splitlines()))
     return Dataset(

@@ -103,7 +103,17 @@ def in_python(setting: Setting) -> str:
 
 
 class Message:
-    """A sentence with slots, and advice."""
+    """A sentence with slots, and advice.
+
+    Parameters
+    ----------
+    template : str
+        The sentence, with a slot such as {column!r} for each thing that it names.
+    *advice : Advice
+        Ways out.
+    **slots : object
+        What fills the slots.
+    """
 
     def __init__(self, template: str, /, *advice: Advice, **slots: Any):
         if isinstance(slots.get("parameter"), str):
@@ -111,7 +121,18 @@ class Message:
         self.template, self.advice, self.slots = template, advice, slots
 
     def render(self, words: Words = in_python) -> str:
-        """One line in the words of a front end."""
+        """One line in the words of a front end.
+
+        Parameters
+        ----------
+        words : callable, default=in_python
+            Gives a setting in the words of the front end, or None if it has no such setting.
+
+        Returns
+        -------
+        str
+            The sentence and the advice.
+        """
         said = {
             name: (words(slot) or in_python(slot)) if isinstance(slot, Setting) else slot for name, slot in self.slots.items()
         }
@@ -120,7 +141,18 @@ class Message:
         return f"{problem.removesuffix('.')}; {ways}." if ways else problem
 
     def within(self, part: str) -> Self:
-        """The same message about a parameter `part` that these settings belong to."""
+        """The same message about a parameter `part` that these settings belong to.
+
+        Parameters
+        ----------
+        part : str
+            The parameter, such as "encoder".
+
+        Returns
+        -------
+        BayescaseError or BayescaseWarning
+            A new message of the same class.
+        """
         slots = {name: slot.within(part) if isinstance(slot, Setting) else slot for name, slot in self.slots.items()}
         return type(self)(self.template, *(way.within(part) for way in self.advice), **slots)
 

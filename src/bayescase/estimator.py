@@ -246,8 +246,10 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         ----------
         X : array or table of shape (n_samples, n_features)
             Strings, categories, booleans, integers, numbers and missing cells (NaN, None, NA, null), as a NumPy array, a data
-            frame (pandas, polars, pyarrow), a mapping of columns, or a SciPy sparse matrix.
-        y : ignored
+            frame (pandas, polars, pyarrow), a mapping of columns, or a SciPy sparse matrix, which is one bag. A column whose
+            cells are lists is a bag, too.
+        y : object, default=None
+            Ignored; scikit-learn wants it.
         candidates : table, default=None
             The catalogue that prototypes are chosen from, with the features of X, matched by name if both have names; the
             cases themselves if None.
@@ -256,7 +258,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             "cases": {row: cluster}}, each as far as needed. Clusters that are pinned keep their numbers.
         prototype_prior : array of shape (n_candidates,) or (n_clusters, n_candidates), default=None
             Prior weight of each candidate, for all clusters or for each. If None, candidates without gaps are equal, and one
-            with gaps has the weight 1 − q for each: what it lacks cannot be a key feature.
+            with gaps has the weight 1 − q for each: what it lacks cannot be a key feature. A case without any value, its bags
+            empty, is no candidate.
         init : array of shape (n_samples,) or (n_samples, n_features), default=None
             Labels to start all chains from, one per case or one per cell, with -1 for unknown (drawn at random), in place of
             the parameter `init`. Cells of bags cannot be labelled one by one.
@@ -265,13 +268,14 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             pandas data frame, if it consists of words.
         checkpoint : path, default=None
             File that is written every few seconds and at the end. A run that finds it continues where it stopped and gives
-            the same result as an uninterrupted one.
+            the same result as an uninterrupted one. If it cannot be written, there is a warning and the run goes on.
         callback : callable, default=None
             Called after each sweep with a `Report`; a true result stops the run.
 
         Returns
         -------
-        self
+        BayesianCaseModel
+            The model itself.
         """
         settings = Settings(**{name: getattr(self, name) for name in Settings.__dataclass_fields__})
         refuse_forgotten(self.get_params(deep=False))
@@ -307,7 +311,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
 
         Returns
         -------
-        self
+        BayesianCaseModel
+            The model itself.
         """
         check_is_fitted(self)
         check_watch(checkpoint, callback)
@@ -399,7 +404,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
 
         Returns
         -------
-        self
+        BayesianCaseModel
+            The model itself.
         """
         check_is_fitted(self)
         self._show(self.fitted_.named(check_names(names, len(self.fitted_.data.candidates))))
@@ -416,7 +422,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
 
         Returns
         -------
-        self
+        BayesianCaseModel
+            The model itself.
 
         Examples
         --------
@@ -444,7 +451,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     # --- new cases ----------------------------------------------------------------------------------------------------
 
     def transform(self, X: Any) -> np.ndarray:
-        """Memberships of cases: the posterior mean of π, each case folded into the fitted clusters.
+        """Fold cases into the fitted clusters: their memberships, the posterior mean of π.
 
         Parameters
         ----------
@@ -455,19 +462,22 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         Returns
         -------
         ndarray of shape (n_samples, n_clusters)
+            Memberships; each row sums to 1. `set_output` makes it a data frame.
         """
         return self.predict_proba(X)
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Memberships of cases, as `transform` gives them, but always a plain array.
+        """Fold cases into the fitted clusters, as `transform` does, but always into a plain array.
 
         Parameters
         ----------
         X : array or table of shape (n_samples, n_features)
+            As for `transform`.
 
         Returns
         -------
         ndarray of shape (n_samples, n_clusters)
+            Memberships; each row sums to 1.
         """
         cases = self._encode(X)
         return predicting.memberships(self.fitted_, cases, effective_n_jobs(self.n_jobs))
@@ -478,23 +488,29 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         Parameters
         ----------
         X : array or table of shape (n_samples, n_features)
+            As for `transform`.
 
         Returns
         -------
         ndarray of shape (n_samples,)
+            Numbers of clusters, from 0.
         """
         return np.argmax(self.predict_proba(X), axis=1)
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Log predictive probability of each case, averaged over draws of φ. Missing cells are left out of a case.
 
+        How many items a bag has is not drawn by the model, so it is given: the probability is that of the items.
+
         Parameters
         ----------
         X : array or table of shape (n_samples, n_features)
+            As for `transform`.
 
         Returns
         -------
         ndarray of shape (n_samples,)
+            Natural logarithms.
         """
         cases = self._encode(X)
         return predicting.log_probabilities(self.fitted_, cases, effective_n_jobs(self.n_jobs))
@@ -505,11 +521,14 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         Parameters
         ----------
         X : array or table of shape (n_samples, n_features)
-        y : ignored
+            As for `transform`.
+        y : object, default=None
+            Ignored; scikit-learn wants it.
 
         Returns
         -------
         float
+            The mean of `score_samples`.
         """
         return float(self.score_samples(X).mean())
 
@@ -519,6 +538,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         Parameters
         ----------
         n_samples : int, default=1
+            How many cases.
         random_state : int, RandomState instance or None, default=None
             None goes on from the seed of the fit, so repeated calls give the same cases.
 
@@ -566,6 +586,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         Returns
         -------
         CaseExplanation
+            Prints as text; `to_json` gives plain JSON.
         """
         check_is_fitted(self)
         if is_int(X):
@@ -588,6 +609,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         Returns
         -------
         PairExplanation
+            Prints as text; `to_json` gives plain JSON.
         """
         check_is_fitted(self)
         return explain_pair(self.fitted_, first, second)
@@ -598,10 +620,12 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         Parameters
         ----------
         cluster : int
+            Its number.
 
         Returns
         -------
         AgreementExplanation
+            Prints as text; `to_json` gives plain JSON.
         """
         check_is_fitted(self)
         return explain_agreement(self.fitted_, cluster)
@@ -649,7 +673,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
 
         Returns
         -------
-        xarray.DataTree with ArviZ 1.x, arviz.InferenceData with 0.x
+        xarray.DataTree or arviz.InferenceData
+            The first with ArviZ 1.x, the second with 0.x.
         """
         check_is_fitted(self)
         fitted, S = self.fitted_, self.n_clusters_
@@ -671,6 +696,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         Parameters
         ----------
         path : path
+            File to write; one that is there is replaced once the new one is whole.
         """
         check_is_fitted(self)
         self.fitted_.with_settings(params_to_json(self.get_params(deep=False))).save(path)
@@ -682,10 +708,12 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         Parameters
         ----------
         path : path
+            File to read.
 
         Returns
         -------
         BayesianCaseModel
+            As it was, with all its parameters.
         """
         fitted = Fitted.load(path)
         try:

@@ -69,6 +69,7 @@ def plot_prototypes(
     Returns
     -------
     matplotlib.figure.Figure
+        Not shown and not saved: `figure.savefig` does that.
     """
     clusters = clusters_of(explanation)
     if image_shape is not None:
@@ -92,6 +93,7 @@ def plot_subspaces(explanation: ModelExplanation | ClusterExplanation, *, most: 
     Returns
     -------
     matplotlib.figure.Figure
+        Not shown and not saved: `figure.savefig` does that.
     """
     clusters = clusters_of(explanation)
     shown = clusters[:MANY_CLUSTERS]
@@ -152,6 +154,7 @@ def plot_values(explanation: ModelExplanation, *, most: int = 30) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
+        Not shown and not saved: `figure.savefig` does that.
     """
     clusters, rows = clusters_of(explanation), explanation.telling_values(most)
     if not rows:
@@ -195,6 +198,7 @@ def plot_memberships(fitted: Fitted) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
+        Not shown and not saved: `figure.savefig` does that.
     """
     check_fitted(fitted)
     member, sizes = fitted.posterior.memberships, fitted.sizes
@@ -252,6 +256,7 @@ def plot_agreement(agreement: AgreementExplanation, *, most: int = 25) -> Figure
     Returns
     -------
     matplotlib.figure.Figure
+        Not shown and not saved: `figure.savefig` does that.
     """
     check_kind(agreement, AgreementExplanation, "model.explain_agreement(cluster)")
     shown, rows = agreement.features[:most], agreement.members
@@ -297,6 +302,7 @@ def plot_case(case: CaseExplanation, *, most: int = 12) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
+        Not shown and not saved: `figure.savefig` does that.
     """
     check_kind(case, CaseExplanation, "model.explain_case(case)")
     members = case.memberships[:most]

@@ -52,6 +52,7 @@ def plot_ribbon(fitted: Fitted) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
+        Not shown and not saved: `figure.savefig` does that.
     """
     check_fitted(fitted)
     p = fitted.posterior.p  # (chains, draws, S)
@@ -143,6 +144,7 @@ def plot_history(fitted: Fitted, *, image_shape: tuple[int, int] | None = None, 
     Returns
     -------
     matplotlib.figure.Figure
+        Not shown and not saved: `figure.savefig` does that.
     """
     check_fitted(fitted)
     if fitted.draws is None:
