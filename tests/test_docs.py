@@ -29,7 +29,14 @@ def test_readme_code_prints_what_the_readme_shows():
     assert printed.getvalue() == output
 
 
-PAGES = ("docs/diagnostics.md", "docs/explanations.md", "docs/guide.md", "docs/prediction.md", "docs/steering.md")
+PAGES = (
+    "docs/bags.md",
+    "docs/diagnostics.md",
+    "docs/explanations.md",
+    "docs/guide.md",
+    "docs/prediction.md",
+    "docs/steering.md",
+)
 
 
 @pytest.mark.parametrize("page", PAGES)
