@@ -25,7 +25,7 @@ Reading order: rooms, each using only those before it (docs/architecture.md has 
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .classifier import BayesianCaseClassifier
@@ -66,7 +66,7 @@ _HOME = {
 }
 
 
-def __getattr__(name):  # scikit-learn and numba take seconds to import: only when first needed
+def __getattr__(name: str) -> Any:  # scikit-learn and numba take seconds to import: only when first needed
     if name == "plots":
         return import_module(".explaining.render.figures", __name__)
     if name in _HOME:
@@ -74,5 +74,5 @@ def __getattr__(name):  # scikit-learn and numba take seconds to import: only wh
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return sorted([*globals(), *_HOME, "plots"])

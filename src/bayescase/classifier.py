@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone, is_classifier
 from sklearn.svm import SVC, LinearSVC, NuSVC
-from sklearn.utils import check_array, column_or_1d, get_tags
+from sklearn.utils import Tags, check_array, column_or_1d, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
@@ -20,11 +22,12 @@ from .estimator import BayesianCaseModel
 from .explaining.values import agreement, in_words
 from .explaining.view import View, view_of
 from .explaining.words import counted, listed, percent, phrase
-from .reading.tables import is_missing, read
+from .reading.tables import TableLike, is_missing, read
 from .state import Codes
 
 SHOWN = 0.05  # a printed explanation leaves out clusters with less membership than this
 MOST_FEATURES = 6  # that a printed line names
+Method = TypeVar("Method", bound=Callable[..., Any])
 MEMBERSHIPS, PROTOTYPE = Setting("by", "memberships"), Setting("by", "prototype")
 
 
@@ -101,28 +104,28 @@ class PredictionExplanation:
         return "\n".join([f"{self.label}:", *(f"  {evidence}" for evidence in shown)])
 
 
-def labels_by_prototype(estimator):
+def labels_by_prototype(estimator: BayesianCaseClassifier) -> bool:
     return estimator.by == "prototype"
 
 
-def offers(method):
-    """Does the classifier have the method? The fitted one if there is one, else the one that `fit` will clone."""
+def if_offered(method: str) -> Callable[[Method], Method]:
+    """Offer a method only if the classifier has it: the fitted classifier, or else the one that `fit` will clone."""
 
-    def check(estimator):
+    def check(estimator: BayesianCaseClassifier) -> bool:
         if labels_by_prototype(estimator):
             return method == "predict_proba"
         fitted = getattr(estimator, "classifier_", None)
         return hasattr(choose(estimator.classifier, default_classifier) if fitted is None else fitted, method)
 
-    return check
+    return available_if(check)
 
 
-def choose(part, default):
+def choose(part: Any, default: Callable[[], Any]) -> Any:
     """`part or default()` would ask for the length of a forest or a pipeline."""
     return default() if part is None else part
 
 
-def default_classifier():
+def default_classifier() -> LinearSVC:
     """The paper's linear SVM.
 
     LinearSVC, not SVC(kernel="linear"): it has one weight per label and cluster, which an explanation can show (SVC has one
@@ -177,12 +180,18 @@ class BayesianCaseClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
     True
     """
 
-    def __init__(self, case_model: BayesianCaseModel | None = None, classifier: Any = None, *, by: str = "memberships"):
+    def __init__(
+        self,
+        case_model: BayesianCaseModel | None = None,
+        classifier: Any = None,
+        *,
+        by: Literal["memberships", "prototype"] = "memberships",
+    ):
         self.case_model = case_model
         self.classifier = classifier
         self.by = by
 
-    def fit(self, X: Any, y: Any, **fit_params: Any) -> BayesianCaseClassifier:
+    def fit(self, X: TableLike, y: ArrayLike, **fit_params: Any) -> BayesianCaseClassifier:
         """Find clusters in X, then learn labels from them.
 
         Parameters
@@ -218,7 +227,7 @@ class BayesianCaseClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
             del self.feature_names_in_
         return self
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: TableLike) -> np.ndarray:
         """The label of each case.
 
         Parameters
@@ -233,8 +242,8 @@ class BayesianCaseClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         """
         return self._labels(self._memberships(X))
 
-    @available_if(offers("predict_proba"))
-    def predict_proba(self, X: Any) -> np.ndarray:
+    @if_offered("predict_proba")
+    def predict_proba(self, X: TableLike) -> np.ndarray:
         """The probability of each label, in the order of `classes_`: memberships summed by label, or the classifier's.
 
         Parameters
@@ -250,8 +259,8 @@ class BayesianCaseClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         memberships = self._memberships(X)
         return self._summed(memberships) if self.classifier_ is None else self.classifier_.predict_proba(memberships)
 
-    @available_if(offers("decision_function"))
-    def decision_function(self, X: Any) -> np.ndarray:
+    @if_offered("decision_function")
+    def decision_function(self, X: TableLike) -> np.ndarray:
         """The classifier's decision function of the memberships.
 
         Parameters
@@ -267,7 +276,7 @@ class BayesianCaseClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         memberships = self._memberships(X)
         return self.classifier_.decision_function(memberships)
 
-    def explain(self, X: Any) -> list[PredictionExplanation]:
+    def explain(self, X: TableLike) -> list[PredictionExplanation]:
         """The prototypes behind the prediction of each case.
 
         Parameters
@@ -300,19 +309,19 @@ class BayesianCaseClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
             explanations.append(PredictionExplanation(label, tuple(evidence), intercept))
         return explanations
 
-    def _memberships(self, X):
+    def _memberships(self, X: TableLike) -> np.ndarray:
         check_is_fitted(self)
         return self.case_model_.predict_proba(X)
 
-    def _labels(self, memberships):
+    def _labels(self, memberships: np.ndarray) -> np.ndarray:
         if self.classifier_ is None:
             return self.classes_[self._summed(memberships).argmax(axis=1)]
         return self.classifier_.predict(memberships)
 
-    def _summed(self, memberships):
+    def _summed(self, memberships: np.ndarray) -> np.ndarray:
         return memberships @ (self.prototype_labels_[:, None] == self.classes_)
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags = get_tags(choose(self.case_model, BayesianCaseModel)).input_tags
         if labels_by_prototype(self):
@@ -347,14 +356,14 @@ class ClusterEvidence:
         )
 
 
-def prototype_labels(model, y):
+def prototype_labels(model: BayesianCaseModel, y: np.ndarray) -> np.ndarray:
     """The label of each cluster's prototype: that of most of the tied cases; if labels tie, too, the first-named case's."""
     ranking = model.fitted_.prototype_ranking
     labels = [Counter(y[list(ranked[0].ties)].tolist()).most_common(1)[0][0] for ranked in ranking]
     return np.array(labels, dtype=y.dtype)
 
 
-def warn_arbitrary(model):
+def warn_arbitrary(model: BayesianCaseModel) -> None:
     """Without a subspace every case is as good a prototype, so its label says nothing."""
     arbitrary = [str(s) for s in np.flatnonzero(~model.subspaces_.any(axis=1))]
     if arbitrary:
@@ -366,7 +375,7 @@ def warn_arbitrary(model):
         )
 
 
-def linear_weights(classifier, n_classes):
+def linear_weights(classifier: Any, n_classes: int) -> list[tuple[np.ndarray, float]] | None:
     """For each label (weights of the memberships, intercept) of its decision; None unless there is one decision per label."""
     if not hasattr(classifier, "coef_") or (isinstance(classifier, (SVC, NuSVC)) and n_classes > 2):  # a decision per pair
         return None
@@ -381,7 +390,7 @@ def linear_weights(classifier, n_classes):
 # --- checks ---------------------------------------------------------------------------------------------------------------
 
 
-def check_parts(estimator, fit_params):
+def check_parts(estimator: BayesianCaseClassifier, fit_params: Mapping[str, Any]) -> tuple[BayesianCaseModel, Any]:
     """(case model, classifier or None), neither of them cloned yet."""
     if estimator.by not in ("memberships", "prototype"):
         raise ParameterError(
@@ -415,7 +424,7 @@ def check_parts(estimator, fit_params):
     return model, None
 
 
-def check_labels(y, n_cases):
+def check_labels(y: Any, n_cases: int) -> np.ndarray:
     if y is None:
         raise ParameterError("BayesianCaseClassifier requires y to be passed, but the target y is None.", parameter="y")
     y = column_or_1d(y, warn=True)

@@ -70,7 +70,7 @@ def load_smileys(n_cases: int = 240, random_state: int = 0) -> Dataset:
     )
 
 
-def far_apart(faces, omega, rng):
+def far_apart(faces: np.ndarray, omega: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Prototypes that differ wherever two clusters both care, so that the clusters can be told apart."""
     while True:
         p = rng.integers(len(faces), size=len(omega))

@@ -9,12 +9,13 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike, fspath
 from os import path as os_path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from joblib import effective_n_jobs
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
-from sklearn.utils import ClassifierTags, check_random_state
+from sklearn.utils import ClassifierTags, Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from . import __version__, predicting
@@ -27,6 +28,7 @@ from .explaining.naming import check_cluster_names, make_names
 from .explaining.pairs import explain_pair
 from .fitted import Fitted, Interval, KeptDraws
 from .parameters import (
+    Seed,
     check_names,
     check_watch,
     params_from_json,
@@ -36,12 +38,14 @@ from .parameters import (
 )
 from .reading.encoder import CaseEncoder, fit_encoder, known_encoder, new_codes
 from .reading.encoding import FeatureTable, describe, types_in_words
-from .reading.tables import index_names, read
+from .reading.tables import TableLike, index_names, read
 from .sampling.checkpoint import seed_of
 from .sampling.diagnostics import Diagnostics, to_arviz
+from .sampling.hyper import Learnable
 from .sampling.problem import Given, Settings, is_int, prepare
 from .sampling.prototypes import Candidate
 from .sampling.run import Report, Run, Watch, run_to_end
+from .state import Codes
 from .storage import FileFormatError
 
 
@@ -178,28 +182,28 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
 
     def __init__(
         self,
-        n_clusters: Any = 8,
+        n_clusters: int | Literal["auto"] = 8,
         *,
         max_clusters: int = 20,
-        alpha: Any = 0.01,
-        lam: Any = None,
-        c: Any = None,
-        q: Any = None,
-        base: str | None = None,
+        alpha: Learnable = 0.01,
+        lam: Learnable | None = None,
+        c: Learnable | None = None,
+        q: Learnable | ArrayLike | None = None,
+        base: Literal["uniform", "frequency"] | None = None,
         similarity: Any = "match",
-        subspace_prior: Any = None,
-        sampler: str = "rows",
-        n_iter: Any = 1000,
+        subspace_prior: ArrayLike | None = None,
+        sampler: Literal["rows", "collapsed"] = "rows",
+        n_iter: int | Literal["auto"] = 1000,
         max_iter: int = 8000,
         burn_in: int | None = None,
         thin: int = 5,
         n_chains: int = 4,
-        init: Any = "mixed",
+        init: str | Sequence[str] = "mixed",
         encoder: CaseEncoder | Mapping[str, Any] | None = None,
         keep_draws: bool = False,
         warm_start: bool = False,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
         verbose: int = 0,
     ):
         self.n_clusters = n_clusters
@@ -229,15 +233,15 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
 
     def fit(
         self,
-        X: Any,
+        X: TableLike,
         y: Any = None,
         *,
-        candidates: Any = None,
+        candidates: TableLike | None = None,
         pins: Mapping[str, Any] | None = None,
-        prototype_prior: Any = None,
-        init: Any = None,
+        prototype_prior: ArrayLike | None = None,
+        init: ArrayLike | None = None,
         case_names: Sequence[Any] | None = None,
-        checkpoint: str | PathLike | None = None,
+        checkpoint: str | PathLike[str] | None = None,
         callback: Callable[[Report], Any] | None = None,
     ) -> BayesianCaseModel:
         """Infer clusters, prototypes and subspaces.
@@ -293,7 +297,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         return self._finish(run, names, checkpoint, callback)
 
     def more(
-        self, n_iter: int, *, checkpoint: str | PathLike | None = None, callback: Callable[[Report], Any] | None = None
+        self, n_iter: int, *, checkpoint: str | PathLike[str] | None = None, callback: Callable[[Report], Any] | None = None
     ) -> BayesianCaseModel:
         """Run longer: the result is that of one run of all the sweeps together.
 
@@ -333,7 +337,14 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         run.extend(n_iter, self.burn_in)
         return self._finish(run, self.fitted_.case_names, checkpoint, callback, resume=False)
 
-    def _finish(self, run, names, checkpoint, callback, resume=True):
+    def _finish(
+        self,
+        run: Run,
+        names: tuple[str, ...] | None,
+        checkpoint: str | PathLike[str] | None,
+        callback: Callable[[Report], Any] | None,
+        resume: bool = True,
+    ) -> BayesianCaseModel:
         """Run to the end, and show what was found. After an error the model is what it was."""
         try:
             if resume and checkpoint is not None and os_path.exists(checkpoint):
@@ -352,7 +363,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         warn_of_results(fitted)
         return self
 
-    def _choose_seed(self, checkpoint):
+    def _choose_seed(self, checkpoint: str | PathLike[str] | None) -> int:
         """Without a random_state, a run that finds its checkpoint goes on with the seed that it had."""
         known = None if self.random_state is not None or checkpoint is None else seed_of(checkpoint)
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)) if known is None else known
@@ -450,7 +461,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
 
     # --- new cases ----------------------------------------------------------------------------------------------------
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: TableLike) -> np.ndarray:
         """Fold cases into the fitted clusters: their memberships, the posterior mean of π.
 
         Parameters
@@ -466,7 +477,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         """
         return self.predict_proba(X)
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: TableLike) -> np.ndarray:
         """Fold cases into the fitted clusters, as `transform` does, but always into a plain array.
 
         Parameters
@@ -482,7 +493,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         cases = self._encode(X)
         return predicting.memberships(self.fitted_, cases, effective_n_jobs(self.n_jobs))
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: TableLike) -> np.ndarray:
         """The cluster with the largest membership for each case.
 
         Parameters
@@ -497,7 +508,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         """
         return np.argmax(self.predict_proba(X), axis=1)
 
-    def score_samples(self, X: Any) -> np.ndarray:
+    def score_samples(self, X: TableLike) -> np.ndarray:
         """Log predictive probability of each case, averaged over draws of φ. Missing cells are left out of a case.
 
         How many items a bag has is not drawn by the model, so it is given: the probability is that of the items.
@@ -515,7 +526,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         cases = self._encode(X)
         return predicting.log_probabilities(self.fitted_, cases, effective_n_jobs(self.n_jobs))
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: TableLike, y: Any = None) -> float:
         """Mean log predictive probability of a case; larger is better.
 
         Parameters
@@ -532,7 +543,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         """
         return float(self.score_samples(X).mean())
 
-    def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    def sample(self, n_samples: int = 1, random_state: Seed = None) -> tuple[np.ndarray, np.ndarray]:
         """New cases from the posterior predictive distribution.
 
         Parameters
@@ -558,7 +569,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         cases, labels = predicting.sample(self.fitted_, n_samples, seed)
         return self.fitted_.encoding.decode(*cases), labels
 
-    def _encode(self, X):
+    def _encode(self, X: TableLike) -> Codes:
         check_is_fitted(self)
         return new_codes(self.fitted_.encoding, X, type(self).__name__)
 
@@ -575,7 +586,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         check_is_fitted(self)
         return explain(self.fitted_)
 
-    def explain_case(self, X: Any) -> CaseExplanation:
+    def explain_case(self, X: TableLike | int) -> CaseExplanation:
         """Where a case belongs and why: memberships, agreement with the prototype, and what speaks for this cluster.
 
         Parameters
@@ -630,7 +641,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         check_is_fitted(self)
         return explain_agreement(self.fitted_, cluster)
 
-    def report(self, path: str | PathLike, image_shape: tuple[int, int] | None = None, title: str | None = None) -> None:
+    def report(self, path: str | PathLike[str], image_shape: tuple[int, int] | None = None, title: str | None = None) -> None:
         """Write one HTML file that explains the model; needs the extra `plots`. It opens from disk and needs no network.
 
         Parameters
@@ -647,17 +658,17 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         check_is_fitted(self)
         write_report(self.fitted_, path, image_shape=image_shape, title=title)
 
-    def _html_cards(self, more):
+    def _html_cards(self, more: str) -> str:
         from .explaining.render.html import notebook
 
         return notebook(self.explain(), more) if hasattr(self, "fitted_") else more
 
     @property
-    def _repr_html_(self):  # as scikit-learn: an attribute only if its display is set to diagrams
+    def _repr_html_(self) -> Callable[[], str]:  # as scikit-learn: an attribute only if its display is set to diagrams
         diagram = super()._repr_html_
         return lambda: self._html_cards(diagram())
 
-    def _repr_mimebundle_(self, **kwargs):
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
         bundle = super()._repr_mimebundle_(**kwargs)
         if "text/html" in bundle:
             bundle["text/html"] = self._html_cards(bundle["text/html"])
@@ -687,7 +698,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
 
     # --- files --------------------------------------------------------------------------------------------------------
 
-    def save(self, path: str | PathLike) -> None:
+    def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to one file: arrays and JSON, no pickle.
 
         The results, the parameters and all that new cases need are kept. A `similarity` that is a function cannot be: the model
@@ -702,7 +713,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         self.fitted_.with_settings(params_to_json(self.get_params(deep=False))).save(path)
 
     @classmethod
-    def load(cls, path: str | PathLike) -> BayesianCaseModel:
+    def load(cls, path: str | PathLike[str]) -> BayesianCaseModel:
         """Read a model that `save` wrote. A damaged, foreign or newer file raises `FileFormatError`.
 
         Parameters
@@ -723,7 +734,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             raise FileFormatError(f"{fspath(path)!r} is not a whole bayescase model ({error!r}).") from error
         return model
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = True
@@ -733,5 +744,5 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         tags.classifier_tags = ClassifierTags(multi_class=True)
         return tags
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in super().__getstate__().items() if name != "_run"}  # threads cannot be pickled

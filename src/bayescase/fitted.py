@@ -291,8 +291,7 @@ def mean_hyper(problem: Problem, posterior: Posterior, draws: Draws) -> Hyper:
     S, learn, hyper = posterior.memberships.shape[1], problem.learn, problem.hyper
     pooled = posterior.overlap >= AGREE
     mean = {name: float(draws.trace[name][pooled, draws.kept.first : draws.kept.end].mean()) for name in learn.names}
-    free = np.zeros(hyper.q.shape, bool) if learn.q_free is None else learn.q_free
-    q = np.where(free, mean.pop("q", 0.5), hyper.q)[:S]
+    q = np.where(learn.q_free, mean.pop("q", 0.5), hyper.q)[:S]
     beta = posterior.prior.mean(axis=0)
     return hyper._replace(**mean, beta=beta / beta.sum(), q=q)
 

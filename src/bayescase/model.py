@@ -12,37 +12,37 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaln
 
-from .state import Cells
+from .state import Cells, Codebook, Data, Hyper
 
 # --- leaf functions: compiled as they stand, never rewritten ---------------------------------------------------------
 
 
-def g(lam, c, omega, k):
+def g(lam: float, c: float, omega: float, k: float) -> float:
     """g_sj(v) = λ (1 + c ω_sj K_j(p_sj, v)): how many pseudo-counts value v gets; k is K_j(p_sj, v)."""
     return lam * (1.0 + c * omega * k)
 
 
-def z_weight(a, n_is, g_v, n_sv, g_sum, n_sj):
+def z_weight(a: float, n_is: float, g_v: float, n_sv: float, g_sum: float, n_sj: float) -> float:
     """p(z_ij = s | rest) ∝ (α/S + n_is) (g_sj(x_ij) + n_sv) / (Σ_v g_sj(v) + n_sj), all counts without the cell."""
     return (a + n_is) * (g_v + n_sv) / (g_sum + n_sj)
 
 
-def row_weight(a, n_is, phi):
+def row_weight(a: float, n_is: float, phi: float) -> float:
     """p(z_ij = s | φ, rest of the row) ∝ (α/S + n_is) φ_sj(x_ij), count without the cell."""
     return (a + n_is) * phi
 
 
-def log_rise(a, n):
+def log_rise(a: float, n: float) -> float:
     """log Γ(a + n) / Γ(a): the evidence of n draws of one value that started with a pseudo-counts."""
     return lgamma(a + n) - lgamma(a)
 
 
-def omega_logit(q, e):
+def omega_logit(q: float, e: float) -> float:
     """logit p(ω_sj = 1 | rest) = logit q + E[s, p_sj]."""
     return log(q) - log1p(-q) + e
 
 
-def log_copy(q, e):
+def log_copy(q: float, e: float) -> float:
     """log( q exp(E) + 1 − q ): evidence that a candidate has this value, ω summed out."""
     if e > 0.0:
         return e + log(q + (1.0 - q) * exp(-e))
@@ -52,7 +52,7 @@ def log_copy(q, e):
 # --- the model as a whole -------------------------------------------------------------------------------------------
 
 
-def g_table(data, hyper, p, omega):
+def g_table(data: Data, hyper: Hyper, p: np.ndarray, omega: np.ndarray) -> np.ndarray:
     """g(v) for every code and cluster, (ΣV, S). A missing prototype value cannot be copied: g = λ(v) there.
 
     Single features: g_sj(v) = λ(v) (1 + c ω_sj K_j(p_sj, v)). Bags: g_sb(v) = λ(v) (1 + c ω_sv [v in the prototype]).
@@ -70,13 +70,13 @@ def g_table(data, hyper, p, omega):
     return table
 
 
-def items_of(data, m):
+def items_of(data: Data, m: int) -> np.ndarray:
     """The items of candidate m, each once."""
     bags = data.candidate_bags
     return np.zeros(0, dtype=int) if bags is None else bags.codes[bags.first[m] : bags.first[m + 1]]
 
 
-def count(data, z, S):
+def count(data: Data, z: np.ndarray, S: int) -> tuple[np.ndarray, np.ndarray]:
     """n_sv as (ΣV, S) and n_is as (N, S), recounted from z; z is in the order of `data.cells`."""
     cells = data.cells
     z, rows = np.asarray(z).reshape(-1), np.repeat(np.arange(len(data.x)), cells.sizes)
@@ -88,7 +88,7 @@ def count(data, z, S):
     return n_sv, n_is
 
 
-def log_joint(data, hyper, z, p, omega):
+def log_joint(data: Data, hyper: Hyper, z: np.ndarray, p: np.ndarray, omega: np.ndarray) -> float:
     """log p(x, z, p, ω) with φ and π integrated out:
 
     Σ_i [ log Γ(α) − log Γ(α + n_i) + Σ_s log Γ(α β_s + n_is) − log Γ(α β_s) ] + Σ_sj [ log B(g_sj + n_sj·) − log B(g_sj) ]
@@ -110,7 +110,7 @@ def log_joint(data, hyper, z, p, omega):
     return float(rows + tables + subspaces + data.log_weight[p, np.arange(len(p)) % data.log_weight.shape[1]].sum())
 
 
-def log_prior_z(hyper, n_is):
+def log_prior_z(hyper: Hyper, n_is: np.ndarray) -> float:
     """log p(z) with π integrated out. At α = 0 a case has one label, s with probability β_s."""
     if hyper.alpha == 0.0:
         if ((n_is > 0).sum(axis=1) > 1).any():
@@ -119,7 +119,7 @@ def log_prior_z(hyper, n_is):
     return _rise(hyper.alpha * hyper.beta, n_is).sum() - _rise(hyper.alpha, n_is.sum(axis=1)).sum()
 
 
-def _rise(a, n):
+def _rise(a: np.ndarray | float, n: np.ndarray) -> np.ndarray:
     return gammaln(a + n) - gammaln(a)
 
 
@@ -133,7 +133,16 @@ class Simulation(NamedTuple):
     bags: Cells | None
 
 
-def simulate(data, hyper, rng, N, *, p=None, omega=None, z=None):
+def simulate(
+    data: Data,
+    hyper: Hyper,
+    rng: np.random.Generator,
+    N: int,
+    *,
+    p: np.ndarray | None = None,
+    omega: np.ndarray | None = None,
+    z: np.ndarray | None = None,
+) -> Simulation:
     """Draw from the prior, given the catalogue: p, ω, φ, π, z, x, in that order. What is given is kept.
 
     Bags have as many items as those of `data`, whose sizes the model does not draw.
@@ -175,7 +184,7 @@ def simulate(data, hyper, rng, N, *, p=None, omega=None, z=None):
     return Simulation(codes[single].reshape(N, -1), z, p, omega, phi, pi, Cells(codes[~single], data.bags.first))
 
 
-def draw_values(book, j, phi, z, rng):
+def draw_values(book: Codebook, j: int, phi: np.ndarray, z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """A value of feature j for each label."""
     lo, hi = book.offset[j : j + 2]
     below = np.cumsum(phi[lo:hi, z], axis=0) < rng.random(len(z))

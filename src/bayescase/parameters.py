@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -15,6 +15,7 @@ from .fitted import Fitted
 from .reading.encoder import CaseEncoder
 from .reading.tables import is_missing
 
+Seed: TypeAlias = int | np.random.RandomState | None  # a random_state of scikit-learn
 FULL = 0.05  # from this probability of max_clusters clusters on, there may be more
 
 

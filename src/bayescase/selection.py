@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -16,13 +16,16 @@ from sklearn.utils import check_random_state
 
 from .errors import ParameterError, ParameterTypeError, Setting
 from .estimator import BayesianCaseModel
-from .reading.tables import read
+from .parameters import Seed
+from .reading.tables import TableLike, read
 from .sampling.problem import is_int
 
 # The default model runs shorter than a fit for its own sake, with as many chains, since a better start helps more than a longer
 # run: on 12 simulated tables (120 cases, 10 features, 3 or 5 planted clusters) 100 sweeps of 4 chains recommend the planted
 # number 11 times, as do 100 of 8; 200 of 2, for the same time, 9 times; 200 of 8 10 times.
 SWEEPS, CHAINS = 100, 4
+
+Task: TypeAlias = tuple[int, int]  # number of clusters, fold
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ class ClusterSelection:
         """The numbers within one standard error of the best. If there are several, the data do not decide between them."""
         return tuple(count.n_clusters for count in self.curve if count.level_with_best)
 
-    def __str__(self):
+    def __str__(self) -> str:
         lines = ["clusters  held-out log probability  behind the best"]
         for count in self.curve:
             behind = "best" if count.n_clusters == self.best else f"{count.loss:.3f} ± {count.loss_standard_error:.3f}"
@@ -65,14 +68,14 @@ class ClusterSelection:
 
 
 def select_n_clusters(
-    X: Any,
+    X: TableLike,
     n_clusters: Iterable[int] = range(1, 9),
     *,
     model: BayesianCaseModel | None = None,
-    candidates: Any = None,
+    candidates: TableLike | None = None,
     cv: int = 5,
     n_jobs: int | None = None,
-    random_state: Any = None,
+    random_state: Seed = None,
 ) -> ClusterSelection:
     """Compare numbers of clusters by the probability they give to held-out cases.
 
@@ -116,7 +119,7 @@ def select_n_clusters(
     folds = list(KFold(cv, shuffle=True, random_state=rng.randint(2**31 - 1)).split(np.empty(table.n_cases)))
     seeds = rng.randint(2**31 - 1, size=cv)
 
-    def held_out(task):
+    def held_out(task: Task) -> np.ndarray:
         S, k = task
         fit, rest = (table.take(rows) for rows in folds[k])
         own = clone(model).set_params(n_clusters=S, random_state=int(seeds[k]))
@@ -126,7 +129,7 @@ def select_n_clusters(
     return compare({S: [scores[S, k] for k in range(cv)] for S in numbers})
 
 
-def in_threads(held_out, tasks, n_jobs):
+def in_threads(held_out: Callable[[Task], np.ndarray], tasks: Sequence[Task], n_jobs: int | None) -> dict[Task, np.ndarray]:
     """Task → result. In threads of a pool: there, unlike in the main thread, Ctrl-C ends all, and not just one fit."""
     with warnings.catch_warnings(), ThreadPoolExecutor(effective_n_jobs(n_jobs)) as pool:
         warnings.simplefilter("ignore", UserWarning)  # a fold lacks rare values; every fit would say so
@@ -146,13 +149,13 @@ def compare(scores: dict[int, list[np.ndarray]]) -> ClusterSelection:
     return ClusterSelection(tuple(curve), best, recommended, in_words(curve, best, recommended))
 
 
-def standard_error(folds):
+def standard_error(folds: Sequence[np.ndarray]) -> float:
     """Of the mean over all cases: the larger of the standard errors over cases and over folds."""
     cases, means = np.concatenate(folds), np.array([fold.mean() for fold in folds])
     return float(max(values.std(ddof=1) / np.sqrt(len(values)) for values in (cases, means)))
 
 
-def in_words(curve, best, recommended):
+def in_words(curve: Sequence[ClusterCount], best: int, recommended: int) -> str:
     level = [count.n_clusters for count in curve if count.level_with_best]
     numbers = [count.n_clusters for count in curve]
     words = "1 cluster: " if recommended == 1 else f"{recommended} clusters: "
@@ -176,7 +179,7 @@ def in_words(curve, best, recommended):
     return words
 
 
-def listed(numbers):
+def listed(numbers: Iterable[int]) -> str:
     *most, last = map(str, numbers)
     return f"{', '.join(most)} and {last}"
 
@@ -184,7 +187,7 @@ def listed(numbers):
 # --- checks ---------------------------------------------------------------------------------------------------------------
 
 
-def check_numbers(n_clusters) -> list[int]:
+def check_numbers(n_clusters: Any) -> list[int]:
     if not isinstance(n_clusters, Iterable) or isinstance(n_clusters, (str, bytes)):
         raise ParameterTypeError(
             "{parameter} must be the numbers to compare, such as range(1, 9), not {value!r}.",
@@ -201,7 +204,7 @@ def check_numbers(n_clusters) -> list[int]:
     return sorted({int(S) for S in numbers})
 
 
-def check_model(model) -> BayesianCaseModel:
+def check_model(model: Any) -> BayesianCaseModel:
     if model is None:
         return BayesianCaseModel(n_iter=SWEEPS, n_chains=CHAINS)
     if not isinstance(model, BayesianCaseModel):
@@ -214,7 +217,7 @@ def check_model(model) -> BayesianCaseModel:
     return model
 
 
-def check_folds(cv, N, most):
+def check_folds(cv: Any, N: int, most: int) -> None:
     if not is_int(cv) or cv < 2:
         raise ParameterError("{parameter} must be a whole number of at least 2, not {value!r}.", parameter="cv", value=cv)
     if cv > N:

@@ -1,8 +1,10 @@
 """The arrays of a run, named after the paper."""
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 
 class Cells(NamedTuple):
@@ -20,7 +22,7 @@ class Cells(NamedTuple):
         first = self.first[rows.start : rows.stop + 1]
         return Cells(self.codes[first[0] : first[-1]], first - first[0])
 
-    def take(self, rows) -> "Cells":
+    def take(self, rows: Sequence[int] | np.ndarray) -> "Cells":
         """Some rows, in any order."""
         rows = np.asarray(rows, dtype=np.intp)
         sizes = self.sizes[rows]
@@ -53,7 +55,7 @@ class Codes(NamedTuple):
         """Some neighbouring rows."""
         return Codes(self.x[rows], None if self.bags is None else self.bags.part(rows))
 
-    def take(self, rows) -> "Codes":
+    def take(self, rows: Sequence[int] | np.ndarray) -> "Codes":
         """Some rows, in any order."""
         return Codes(self.x[rows], None if self.bags is None else self.bags.take(rows))
 
@@ -161,13 +163,18 @@ class State(NamedTuple):
     n_rows: np.ndarray  # (S, longest row + 1) number of rows with n_is = n: all that the prior of z needs
 
 
-def exact_match(n_values: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """K = identity, the paper's g, as (k_ptr, k_idx, k_val)."""
+Similarity: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]  # k_ptr, k_idx, k_val of a Codebook
+
+
+def exact_match(n_values: int) -> Similarity:
+    """K = identity, the paper's g."""
     codes = np.arange(n_values + 1, dtype=np.int64)
     return codes, codes[:-1], np.ones(n_values)
 
 
-def make_book(offset, n_single=None, similarity=None, base=None) -> Codebook:
+def make_book(
+    offset: ArrayLike, n_single: int | None = None, similarity: Similarity | None = None, base: ArrayLike | None = None
+) -> Codebook:
     """All features are single, values match exactly, and the base measure is the paper's, unless said otherwise."""
     offset = np.asarray(offset, dtype=np.int64)
     n_single, V = len(offset) - 1 if n_single is None else int(n_single), int(offset[-1])
@@ -178,17 +185,17 @@ def make_book(offset, n_single=None, similarity=None, base=None) -> Codebook:
 
 
 def make_data(
-    x,
-    offset,
-    candidates=None,
-    weight=None,
-    similarity=None,
-    z_held=None,
-    omega_held=None,
+    x: np.ndarray,
+    offset: ArrayLike,
+    candidates: np.ndarray | None = None,
+    weight: ArrayLike | None = None,
+    similarity: Similarity | None = None,
+    z_held: ArrayLike | None = None,
+    omega_held: ArrayLike | None = None,
     *,
-    bags=None,
-    candidate_bags=None,
-    base=None,
+    bags: Cells | None = None,
+    candidate_bags: Cells | None = None,
+    base: ArrayLike | None = None,
 ) -> Data:
     """Fill in the defaults: the catalogue is x, every candidate is equally likely, values match exactly, nothing is held."""
     if candidates is None:
@@ -220,7 +227,7 @@ def log_weights(weight: np.ndarray) -> np.ndarray:
         return np.log(weight / weight.sum(axis=0))
 
 
-def make_hyper(S, D, alpha, lam, c, q, gamma=0.0) -> Hyper:
+def make_hyper(S: int, D: int, alpha: float, lam: float, c: float, q: ArrayLike, gamma: float = 0.0) -> Hyper:
     """The paper's symmetric prior; q is one number, one per column of ω, or one per cluster and column."""
     q = np.ascontiguousarray(np.broadcast_to(np.asarray(q, dtype=float), (S, D)))
     return Hyper(float(alpha), np.full(S, 1.0 / S), float(lam), float(c), q, float(gamma))

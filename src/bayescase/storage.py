@@ -5,7 +5,9 @@ import json
 import os
 import tempfile
 import zipfile
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -18,7 +20,7 @@ class FileFormatError(ValueError):
 
 
 @contextmanager
-def replacing(path):
+def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A binary file that becomes the one at `path` once it is whole; until then, and after an error, the old one stands."""
     path = os.fspath(path)
     if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
@@ -40,7 +42,7 @@ def replacing(path):
         raise
 
 
-def write(path, kind, header, arrays):
+def write(path: str | os.PathLike[str], kind: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
     """Write atomically: the file at `path` is the old one or the new one, whole, whatever happens meanwhile."""
     with replacing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr(HEADER, json.dumps({"format": "bayescase", "version": VERSION, "kind": kind, **header}))
@@ -49,17 +51,17 @@ def write(path, kind, header, arrays):
                 np.lib.format.write_array(entry, np.asanyarray(array), allow_pickle=False)
 
 
-def read(path, kind):
+def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """(header, arrays) of a file of this kind, or FileFormatError in one sentence."""
     return _read(path, kind, with_arrays=True)
 
 
-def read_header(path, kind):
+def read_header(path: str | os.PathLike[str], kind: str) -> dict[str, Any]:
     """The header alone."""
     return _read(path, kind, with_arrays=False)[0]
 
 
-def _read(path, kind, with_arrays):
+def _read(path: str | os.PathLike[str], kind: str, with_arrays: bool) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     path = os.fspath(path)
     with open(path, "rb") as file:
         if file.read(4) not in (b"PK\x03\x04", b""):
@@ -79,7 +81,7 @@ def _read(path, kind, with_arrays):
     return header, arrays
 
 
-def check_header(path, header, kind):
+def check_header(path: str, header: Any, kind: str) -> dict[str, Any]:
     if not isinstance(header, dict) or header.get("format") != "bayescase":
         raise FileFormatError(f"{path!r} is not a bayescase file.")
     if not isinstance(header.get("version"), int) or header["version"] > VERSION:

@@ -8,7 +8,7 @@ import tempfile
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 from click.core import ParameterSource
@@ -52,10 +52,10 @@ if TYPE_CHECKING:
 @JSON
 def fit(
     data: str,
-    clusters: int | str,
+    clusters: int | Literal["auto"],
     output: str | None,
     force: bool,
-    iterations: int | str,
+    iterations: int | Literal["auto"],
     chains: int,
     checkpoint: str | None,
     more: int | None,
@@ -212,7 +212,7 @@ def select(
     least: int,
     most: int,
     folds: int,
-    iterations: int | str,
+    iterations: int | Literal["auto"],
     chains: int,
     seed: int,
     jobs: int,

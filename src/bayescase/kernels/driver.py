@@ -6,6 +6,8 @@ and before z: it is integrated out where p and ω are drawn, so it must be drawn
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from ..state import Data, Hyper, State
@@ -184,4 +186,4 @@ def sweep_collapsed(
     return driver.update_p_omega(hyper, state, candidates, key, blocked=False), moved
 
 
-sweeps = {"rows": sweep_rows, "collapsed": sweep_collapsed}
+sweeps: dict[str, Callable[..., tuple[float, Moved]]] = {"rows": sweep_rows, "collapsed": sweep_collapsed}

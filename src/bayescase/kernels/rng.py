@@ -87,7 +87,7 @@ def categorical(w, n, u):
     return last
 
 
-def stream(seed, *path):
+def stream(seed: int, *path: int) -> np.uint64:
     """Key of the sub-stream at seed → path, for use outside compiled code."""
     key = np.uint64(seed)
     for i in path:

@@ -17,7 +17,7 @@ from .bags import from_cells, to_cells
 from .encoding import Encoding, FeatureTable, describe
 from .features import Feature
 from .rules import Asked
-from .tables import Marker, Table, check_columns, read
+from .tables import Marker, Table, TableLike, check_columns, read
 
 ColumnKey: TypeAlias = str | int  # name or position
 OneBins: TypeAlias = int | tuple[str, int] | Sequence[float]
@@ -145,7 +145,7 @@ class CaseEncoder(TransformerMixin, BaseEstimator):
         self.min_cases = min_cases
         self.feature_names = feature_names
 
-    def fit(self, X: Any, y: Any = None) -> CaseEncoder:
+    def fit(self, X: TableLike, y: Any = None) -> CaseEncoder:
         """Learn what the features of a table are.
 
         Parameters
@@ -181,7 +181,7 @@ class CaseEncoder(TransformerMixin, BaseEstimator):
             del self.feature_names_in_
         return encoding
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: TableLike) -> Any:
         """Give every cell its code.
 
         Parameters
@@ -290,7 +290,7 @@ class CaseEncoder(TransformerMixin, BaseEstimator):
             raise ParameterError("{parameter} is not equal to feature_names_in_.", parameter="input_features")
         return np.array(self.encoding_.named(given.tolist()).column_names, dtype=object)
 
-    def describe_features(self, X: Any) -> FeatureTable:
+    def describe_features(self, X: TableLike) -> FeatureTable:
         """Show how columns are read: name, type, number of values, share of missing cells and first values of each.
 
         Parameters
@@ -362,7 +362,7 @@ def known_encoder(encoder: Any, encoding: Encoding) -> CaseEncoder:
     return fitted
 
 
-def new_codes(encoding: Encoding, X: Any, estimator: str) -> Codes:
+def new_codes(encoding: Encoding, X: TableLike, estimator: str) -> Codes:
     """Global codes of new cases; warns of values never seen. `estimator` is the name of the class that was fitted."""
     table = read(X)
     wanted, _ = encoding.wanted_of(table)

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from ..errors import Advice, ParameterError, Setting
-from ..state import exact_match
+from ..state import Similarity, exact_match
 from .encoding import Encoding
 from .features import Feature, Value
 
 WAYS = "'match', ('within', ε), (a function of two values, ε), or a table with a row and a column per value"
 
 
-def similarity_table(similarity: Any, encoding: Encoding) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def similarity_table(similarity: Any, encoding: Encoding) -> Similarity:
     """(k_ptr, k_idx, k_val) for one way for all features, or a mapping from features to ways; the rest match exactly."""
     singles = encoding.features[: encoding.n_single]
     ways = ways_of(similarity, encoding)

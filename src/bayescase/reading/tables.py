@@ -26,6 +26,7 @@ EXACT = 2**53  # up to here floats tell whole numbers apart
 INT64 = 2**63
 
 Marker: TypeAlias = str | int | float  # a word or a number that means missing
+TableLike: TypeAlias = Any  # what `read` takes
 AnyColumn: TypeAlias = "np.ndarray | nw.Series[Any] | SparseColumn"
 
 
@@ -128,7 +129,7 @@ class Column(NamedTuple):
 # --- reading -----------------------------------------------------------------------------------------------------------
 
 
-def read(X: Any) -> Table:
+def read(X: TableLike) -> Table:
     """A Table from a data frame (pandas, polars, pyarrow, …), a mapping of columns, an array, or a sparse matrix."""
     if isinstance(X, Table):
         return X
@@ -163,7 +164,7 @@ def names_of(labels: Sequence[Any]) -> list[str] | None:
     return list(labels) if all(words) else None
 
 
-def index_names(X: Any) -> list[str] | None:
+def index_names(X: TableLike) -> list[str] | None:
     """Names of the cases from the index of a data frame: that of pandas, if it is made of words; else None."""
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     index = nw.maybe_get_index(frame) if isinstance(frame, nw.DataFrame) else None

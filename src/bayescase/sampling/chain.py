@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from ..kernels import Candidates, Driver, Rows, stream, sweeps
+from ..kernels import Candidates, Driver, Moved, Rows, stream, sweeps
 from ..state import Hyper, new_state
 from .diagnostics import traced
 from .hyper import count_tables, initial, instead_of_beta, log_prior, update
@@ -33,7 +35,8 @@ class Chain:
         self.count()
         self.n_cells = int(self.state.n_sv.sum())
         self.n_cases = max(1, int(self.n_i[1:].sum()))
-        self.kept, self.former = self.keep_nothing(plan), None
+        self.kept = self.keep_nothing(plan)
+        self.former: Accumulator | None = None
         self.trace = np.zeros((len(traced(self.learn)), 0))
         driver.update_p_omega(self.hyper, self.state, candidates, stream(plan.seed, number, START))
 
@@ -59,7 +62,7 @@ class Chain:
         self.note(t, log_joint, moved, float((before != state.p).mean()))
         self.keep(t, plan, driver, log_joint)
 
-    def note(self, t, log_joint, moved, prototypes_changed) -> None:
+    def note(self, t: int, log_joint: float, moved: Moved, prototypes_changed: float) -> None:
         """One more column of the trace, in the order of `diagnostics.traced`."""
         size = np.add.reduce(self.state.n_sv, axis=0) / max(self.n_cells, 1)
         if t >= self.trace.shape[1]:
@@ -121,8 +124,9 @@ class Chain:
 
     def restore(self, arrays: dict[str, np.ndarray], plan: Plan) -> None:
         """Take over the state that `arrays` wrote down."""
-        hyper = {name: arrays[f"hyper/{name}"] for name in self.hyper._fields}
-        self.hyper = Hyper(**{name: value if value.ndim else float(value) for name, value in hyper.items()})
+        stored = {name: arrays[f"hyper/{name}"] for name in self.hyper._fields}
+        hyper: dict[str, Any] = {name: value if value.ndim else float(value) for name, value in stored.items()}
+        self.hyper = Hyper(**hyper)
         self.rows.put_labels(arrays["z"])
         self.rows.memberships[:] = arrays["memberships"]
         self.count()

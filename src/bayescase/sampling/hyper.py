@@ -12,13 +12,14 @@ Only tables of counts enter, so this is cheap. Priors are diffuse:
 """
 
 import warnings
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.special import gammaln
 
-from ..kernels import copied
-from ..state import chunks
+from ..kernels import Driver, Rows, copied
+from ..state import Codebook, Data, Hyper, State, chunks
 
 LARGEST = 1e6  # of a hyperparameter: differences of log Γ lose their digits beyond
 PRIORS = {"alpha": (np.log(0.1), 2.0), "lam": (0.0, 1.5), "c": (np.log(10.0), 2.0)}  # mean and sd of the log
@@ -28,19 +29,21 @@ LEARNED = ("alpha", "lam", "c", "q")
 STEPS = 24  # at most, of widening a slice
 MOST_PAIRS = 1 << 22  # of pseudo-counts and counts, in a histogram
 
+Learnable: TypeAlias = float | Literal["learn"]
+
 
 class Learn(NamedTuple):
     """What to draw."""
 
     names: tuple[str, ...] = ()  # of LEARNED
-    q_free: np.ndarray | None = None  # (S, P) where q is the learned number
+    q_free: np.ndarray = np.zeros((1, 1), dtype=bool)  # (S, D) where q is the learned number
     beta: bool = False  # is the number of clusters to be found?
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         return bool(self.names) or self.beta
 
 
-def gamma_of(data):
+def gamma_of(data: Data) -> float:
     """log γ = −(mean information in a case, by the frequencies of its values, − log of the number of candidates)."""
     counts, codes = np.zeros(data.offset[-1] + 1), data.cells.codes
     for part in chunks(len(codes), 1):
@@ -58,17 +61,17 @@ def gamma_of(data):
     return float(np.exp(np.clip(log_gamma, SMALLEST_LOG_GAMMA, 0.0)))
 
 
-def initial(hyper, learn):
+def initial(hyper: Hyper, learn: Learn) -> Hyper:
     """The hyperparameters to start from: what is learned starts at the middle of its prior, q at one half."""
     for name in learn.names:
         if name == "q":
             hyper = hyper._replace(q=np.where(learn.q_free, 0.5, hyper.q))
         else:
-            hyper = hyper._replace(**{name: float(np.exp(PRIORS[name][0]))})
+            hyper = Hyper(**hyper._asdict() | {name: float(np.exp(PRIORS[name][0]))})
     return hyper
 
 
-def draw_prior(hyper, learn, rng):
+def draw_prior(hyper: Hyper, learn: Learn, rng: np.random.Generator) -> Hyper:
     """The learned hyperparameters from their priors, the others as they are."""
     for name in learn.names:
         if name == "q":
@@ -77,18 +80,27 @@ def draw_prior(hyper, learn, rng):
             value = np.inf
             while abs(value) > np.log(LARGEST):
                 value = rng.normal(*PRIORS[name])
-            hyper = hyper._replace(**{name: float(np.exp(value))})
+            hyper = Hyper(**hyper._asdict() | {name: float(np.exp(value))})
     if learn.beta:
         hyper = hyper._replace(beta=dirichlet(np.full(len(hyper.beta), hyper.gamma / len(hyper.beta)), rng))
     return hyper
 
 
-def log_prior(hyper, learn):
+def log_prior(hyper: Hyper, learn: Learn) -> float:
     """Log density of log α, …, as far as they are learned, up to a constant. That of β has poles, and is left out."""
     return float(sum(_log_normal(np.log(getattr(hyper, name)), *PRIORS[name]) for name in learn.names if name != "q"))
 
 
-def update(driver, rows, hyper, learn, state, n_i, rng, alpha=True):
+def update(
+    driver: Driver,
+    rows: Rows,
+    hyper: Hyper,
+    learn: Learn,
+    state: State,
+    n_i: np.ndarray,
+    rng: np.random.Generator,
+    alpha: bool = True,
+) -> Hyper:
     """Draw each of the learned hyperparameters given all else, and β with some of the cases in one block.
 
     n_i: histogram of the numbers of observed cells per row. alpha=False leaves α alone, for sweeps that move whole cases only:
@@ -112,7 +124,7 @@ def update(driver, rows, hyper, learn, state, n_i, rng, alpha=True):
     return hyper
 
 
-def bits_on_and_free(book, state, q_free):
+def bits_on_and_free(book: Codebook, state: State, q_free: np.ndarray) -> tuple[int, int]:
     """(bits of ω that are on, all bits) of those whose q is learned; of a bag only the prototype's items have one."""
     there = q_free.copy()
     there[:, book.n_single :] = False
@@ -125,7 +137,7 @@ def bits_on_and_free(book, state, q_free):
 # --- the number of clusters ---------------------------------------------------------------------------------------------
 
 
-def count_tables(hyper, n_rows, rng):
+def count_tables(hyper: Hyper, n_rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """m_s: tables that serve label s, all rows together (Teh et al. 2006). Given them, β ~ Dirichlet(γ/S + m).
 
     A row with n_is cells of label s has Σ_{l < n_is} Bernoulli(α β_s / (α β_s + l)) tables; over rows only the number of them
@@ -139,7 +151,7 @@ def count_tables(hyper, n_rows, rng):
     return more[:, 0]
 
 
-def reseat_some(driver, rows, hyper, state, rng):
+def reseat_some(driver: Driver, rows: Rows, hyper: Hyper, state: State, rng: np.random.Generator) -> np.ndarray:
     """Tables m; and some cases, each as a whole, drawn given them with φ and β integrated out.
 
     Given β and φ a cluster of one hardly ever ends: it has a β and a φ of its own. Here it is left with γ/S. The cases are
@@ -161,7 +173,7 @@ def reseat_some(driver, rows, hyper, state, rng):
     return m
 
 
-def main_label(rows, few):
+def main_label(rows: Rows, few: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """For each of these rows its label and number of cells if all of them share it and may leave it, else n = -1."""
     cells, z, held = rows.take(few)
     row = np.repeat(np.arange(len(few)), cells.sizes)
@@ -172,7 +184,7 @@ def main_label(rows, few):
     return np.maximum(label, 0), np.where(same & (n > 0) & (held < 0), n, -1)
 
 
-def log_tables(m, gamma):
+def log_tables(m: np.ndarray, gamma: float) -> float:
     """log p(m | γ) with β integrated out, up to a constant. log Γ(a + m) / Γ(a) = log a + log Γ(a + m) − log Γ(a + 1)."""
     a, used = gamma / len(m), m[m > 0]
     return (np.log(a) + gammaln(a + used) - gammaln(a + 1.0)).sum() - (
@@ -180,12 +192,12 @@ def log_tables(m, gamma):
     )
 
 
-def instead_of_beta(m, hyper):
+def instead_of_beta(m: np.ndarray, hyper: Hyper) -> float:
     """What turns log p(… | β) into log p(…, m) with β integrated out: a chain with more clusters pays for them."""
     return float(log_tables(m, hyper.gamma) - (m * np.log(hyper.beta)).sum())
 
 
-def dirichlet(shape, rng):
+def dirichlet(shape: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """A Dirichlet draw that small shapes do not underflow; no entry below 1e-300, so that its logarithm exists."""
     log_gamma = np.log(rng.gamma(shape + 1.0)) + np.log(rng.random(len(shape))) / shape  # Gamma(a) = Gamma(a + 1) U^(1/a)
     beta = np.exp(log_gamma - log_gamma.max())
@@ -195,7 +207,7 @@ def dirichlet(shape, rng):
 # --- likelihoods of single hyperparameters --------------------------------------------------------------------------------
 
 
-def log_z(alpha, beta, n_rows, n_i):
+def log_z(alpha: float, beta: np.ndarray, n_rows: np.ndarray, n_i: np.ndarray) -> float:
     """log p(z | α, β) with π integrated out: the first line of the log joint, from histograms of counts."""
     a, n = (alpha * beta)[:, None], np.arange(n_rows.shape[1])
     return (n_rows * _rise(a, n)).sum() - (n_i * _rise(alpha, n)).sum()
@@ -204,7 +216,7 @@ def log_z(alpha, beta, n_rows, n_i):
 class Counts:
     """log p(x | z, p, ω, λ, c) with φ integrated out, from a histogram of the counts by the similarity that they meet."""
 
-    def __init__(self, book, state):
+    def __init__(self, book: Codebook, state: State):
         n_sv, starts = state.n_sv, book.offset[:-1]
         k_sv = copied(book, state.u, state.omega)  # ω_sj K_j(p_sj, v)
         base, of_base = np.unique(book.base, return_inverse=True)
@@ -221,27 +233,29 @@ class Counts:
         self.sizes = np.diff(book.offset)[:, None]
         self.k_sum, self.n_sj = np.add.reduceat(k_sv * book.base[:, None], starts), np.add.reduceat(n_sv, starts)
 
-    def log_x(self, lam, c):
+    def log_x(self, lam: float, c: float) -> float:
         values = (self.times * _rise(lam * self.base * (1.0 + c * self.k), self.n)).sum()
         return values - _rise(lam * (self.sizes + c * self.k_sum), self.n_sj).sum()
 
 
-def _rise(a, n):
+def _rise(a: np.ndarray | float, n: np.ndarray) -> np.ndarray:
     return gammaln(a + n) - gammaln(a)
 
 
 # --- slice sampling -------------------------------------------------------------------------------------------------------
 
 
-def _log_normal(x, mean, sd):
+def _log_normal(x: float, mean: float, sd: float) -> float:
     return -0.5 * ((x - mean) / sd) ** 2
 
 
-def slice_log(name, value, log_likelihood, rng, width=1.0):
+def slice_log(
+    name: str, value: float, log_likelihood: Callable[[float], float], rng: np.random.Generator, width: float = 1.0
+) -> float:
     """One slice-sampling update (Neal 2003, stepping out) of a positive number, on the scale of its logarithm."""
     far = np.log(LARGEST)
 
-    def height(x):
+    def height(x: float) -> float:
         return log_likelihood(np.exp(x)) + _log_normal(x, *PRIORS[name]) if abs(x) <= far else -np.inf
 
     x = np.log(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -183,7 +184,7 @@ def compare(chains: list[ChainDraws]) -> tuple[np.ndarray, np.ndarray]:
 def in_common(a: np.ndarray, b: np.ndarray, relabel: np.ndarray) -> float:
     """The membership that two chains share, mean over cases; label relabel[s] of b is label s of a."""
     shared = np.empty(len(a))
-    for few in chunks(*a.shape, FEW):
+    for few in chunks(len(a), a.shape[1], FEW):
         np.minimum(a[few], b[few][:, relabel]).sum(axis=1, dtype=float, out=shared[few])
     return float(shared.mean())
 
@@ -235,9 +236,9 @@ def summarise(chains: list[ChainDraws], equals: Equals, prune: bool = False) -> 
             at += 1
     return Posterior(
         memberships=memberships,
-        values=sum(kept.values[:, places] for kept, places in used) / len(used),
-        omega_prob=sum(kept.omega_prob[places] for kept, places in used) / len(used),
-        copied=sum(kept.copied[:, places] for kept, places in used) / len(used),
+        values=reduce(np.add, (kept.values[:, places] for kept, places in used)) / len(used),
+        omega_prob=reduce(np.add, (kept.omega_prob[places] for kept, places in used)) / len(used),
+        copied=reduce(np.add, (kept.copied[:, places] for kept, places in used)) / len(used),
         p=np.stack([kept.of_draws("p")[:, places] for kept, places in used]),
         tables=tables,
         prior=np.concatenate([np.array(kept.prior)[:, places] for kept, places in used]),
@@ -250,15 +251,15 @@ def pool_memberships(
     pooled: list[tuple[ChainDraws, np.ndarray]], equals: Equals, prune: bool
 ) -> tuple[np.ndarray, np.ndarray, int]:
     """(mean memberships, the order of the clusters from large to small, how many there are)."""
-    memberships = np.zeros(pooled[0][0].memberships.shape)  # a float64 per case and cluster is much: one array, no copies
-    parts = chunks(*memberships.shape, FEW)
+    N, S = pooled[0][0].memberships.shape
+    memberships = np.zeros((N, S))  # a float64 per case and cluster is much: one array, no copies
+    parts = chunks(N, S, FEW)
     for chain, relabel in pooled:
         for few in parts:
             memberships[few] += chain.memberships[few][:, relabel]
     memberships /= len(pooled)
     equals.average(memberships)
     order = order_by_size(memberships.sum(axis=0), pooled[0][0].kept.exchangeable)
-    S = len(order)
     if prune:
         main = np.bincount(memberships[:, order].argmax(axis=1), minlength=S) > 0
         order, S = order[np.argsort(~main, kind="stable")], int(main.sum())

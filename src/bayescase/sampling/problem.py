@@ -7,16 +7,17 @@ import numbers
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..errors import BayescaseWarning, ParameterError, Setting
 from ..reading.encoding import Encoding
 from ..reading.similarity import similarity_table
 from ..reading.tables import Table
 from ..state import Codes, Data, Hyper, chunks, count_observed, distinct, make_data, make_hyper
-from .hyper import LARGEST, Learn, gamma_of
+from .hyper import LARGEST, Learn, Learnable, gamma_of
 from .plan import SINGLE_LABEL, Plan, doubling, one_round
 
 STARTS = ("seeded", "cases", "cells")
@@ -31,17 +32,17 @@ PINNED = ("prototypes", "subspaces", "cases")
 class Settings:
     """The parameters of a model that decide its numbers; `BayesianCaseModel` says what they mean."""
 
-    n_clusters: int | str
+    n_clusters: int | Literal["auto"]
     max_clusters: int
-    alpha: float | str
-    lam: float | str | None
-    c: float | str | None
-    q: Any
-    base: str | None
+    alpha: Learnable
+    lam: Learnable | None
+    c: Learnable | None
+    q: Learnable | ArrayLike | None
+    base: Literal["uniform", "frequency"] | None
     similarity: Any
-    subspace_prior: Any
-    sampler: str
-    n_iter: int | str
+    subspace_prior: ArrayLike | None
+    sampler: Literal["rows", "collapsed"]
+    n_iter: int | Literal["auto"]
     max_iter: int
     burn_in: int | None
     thin: int
@@ -100,8 +101,8 @@ class Given:
 
     candidates: Table | None = None
     pins: Mapping[str, Any] | None = None
-    prototype_prior: Any = None
-    labels: Any = None  # to start from
+    prototype_prior: ArrayLike | None = None
+    labels: ArrayLike | None = None  # to start from
 
 
 class Problem(NamedTuple):

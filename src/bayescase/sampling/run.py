@@ -7,9 +7,10 @@ import signal
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from queue import SimpleQueue
+from types import FrameType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -73,7 +74,7 @@ class Run:
         # Made here: memory of another thread does not come back to this one, which makes the results next.
         z = np.empty((n_chains, len(data.cells.codes)), dtype=smallest_int(S))
 
-        def new(number, driver):
+        def new(number: int, driver: Driver) -> Chain:
             rows = CpuRows(self.threads, data, z[number], S)
             return Chain(number, problem, z[number], rows, self.candidates, driver)
 
@@ -83,10 +84,10 @@ class Run:
     def plan(self) -> Plan:
         return self.problem.plan
 
-    def each(self, task: Callable[[Any, Driver], Any], items: Any) -> list:
+    def each(self, task: Callable[[Any, Driver], Any], items: Iterable[Any]) -> list[Any]:
         """[task(item, driver) for item in items], a driver lent to each."""
 
-        def lend(item):
+        def lend(item: Any) -> Any:
             driver = self.drivers.get()
             try:
                 return task(item, driver)
@@ -164,11 +165,11 @@ class Run:
         self.print = self.print or checkpoints.fingerprint(self.problem)
         return self.print
 
-    def save(self, path: str | os.PathLike) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Write a checkpoint."""
         checkpoints.save(path, self.fingerprint(), self.problem, self.chains, self.stage)
 
-    def resume(self, path: str | os.PathLike) -> None:
+    def resume(self, path: str | os.PathLike[str]) -> None:
         """Go on from a checkpoint of the same problem, or of a shorter run of it."""
         self.stage = checkpoints.resume(path, self.fingerprint(), self.problem, self.chains)
 
@@ -189,7 +190,7 @@ class Watch(NamedTuple):
     """What a caller wants to see and to keep while a run goes on."""
 
     callback: Callable[[Report], Any] | None = None
-    checkpoint: str | os.PathLike | None = None
+    checkpoint: str | os.PathLike[str] | None = None
     verbose: int = 0
 
 
@@ -199,35 +200,35 @@ def run_to_end(run: Run, watch: Watch) -> None:
     written = run.stage.sweep if watch.checkpoint is not None and os.path.exists(watch.checkpoint) else -1
     warned = False
 
-    def save() -> None:
+    def save(checkpoint: str | os.PathLike[str]) -> None:
         """A checkpoint that cannot be written must not end the run."""
         nonlocal saved, written, warned
         try:
-            run.save(watch.checkpoint)
+            run.save(checkpoint)
             written = run.stage.sweep
         except OSError as error:
             if not warned:
                 why = error.strerror or error
                 sentence = "The checkpoint {path} could not be written ({why}); the run goes on."
-                warnings.warn(BayescaseWarning(sentence, path=watch.checkpoint, why=why), stacklevel=5)
+                warnings.warn(BayescaseWarning(sentence, path=checkpoint, why=why), stacklevel=5)
             warned = True
         saved = time.monotonic()
 
     with progress(run.plan, watch.verbose) as show, patience() as stopped:
 
-        def after(run):
+        def after(run: Run) -> bool:
             report = run.report()
             show(report)
             if watch.callback is not None and watch.callback(report):
                 return True
             if watch.checkpoint is not None and time.monotonic() - saved > CHECKPOINT_SECONDS:
-                save()
+                save(watch.checkpoint)
             return stopped()
 
         if not stopped():
             run.advance(after=after)
         if watch.checkpoint is not None and written != run.stage.sweep:
-            save()
+            save(watch.checkpoint)
     if run.stage.sweep == 0:
         raise KeyboardInterrupt
 
@@ -240,7 +241,7 @@ def patience() -> Iterator[Callable[[], bool]]:
         yield lambda: False
         return
 
-    def note(signum, frame):
+    def note(signum: int, frame: FrameType | None) -> None:
         hits.append(signum)
         if len(hits) > 1:
             raise KeyboardInterrupt
@@ -266,7 +267,7 @@ def progress(plan: Plan, verbose: int) -> Iterator[Callable[[Report], None]]:
     with Progress(*columns, TextColumn("log joint {task.fields[joint]}"), console=Console(stderr=True)) as bar:
         task = bar.add_task("burning in", total=plan.rounds[0].end, joint="…")
 
-        def show(report):
+        def show(report: Report) -> None:
             bar.update(
                 task,
                 total=report.n_iter,

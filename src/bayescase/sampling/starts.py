@@ -1,12 +1,14 @@
 """The starts of a chain: labels z."""
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array, diags_array
 from scipy.special import gammaln
 
 from ..kernels import best_profile, value_counts
-from ..state import FEW, chunks, distinct, smallest_int
+from ..state import FEW, Codebook, Data, Hyper, chunks, distinct, smallest_int
 
 MORE_SEEDS = 30  # at most, and at most three times the clusters
 ROUNDS = 5  # of moving every case to the group that it fits best
@@ -16,13 +18,15 @@ SINGLE_COUNT, ITEM_COUNT = (
 )  # pseudo-counts of a value in a group: of single features, and of bags, whose items are many
 
 
-def init(data, hyper, start, rng, out=None):
+def init(
+    data: Data, hyper: Hyper, start: str | np.ndarray, rng: np.random.Generator, out: np.ndarray | None = None
+) -> np.ndarray:
     """Labels z for a start: "seeded", "cases", "cells", or labels, one per case or one per cell, with -1 for unknown.
 
     z is (N, P), or flat if there are bags; held cases have the labels that they are held at.
     """
     (N, P), S, cells = data.x.shape, len(hyper.beta), data.cells
-    shape = (N, P) if data.bags is None else len(cells.codes)
+    shape = (N, P) if data.bags is None else (len(cells.codes),)
     z = np.empty(shape, dtype=smallest_int(S)) if out is None else out
     flat = z.reshape(-1)
     if isinstance(start, str) and start == "cells":
@@ -33,7 +37,7 @@ def init(data, hyper, start, rng, out=None):
         flat[:] = np.where(start < 0, rng.integers(S, size=start.shape), start).reshape(-1)
     else:
         if isinstance(start, str):
-            labels = seeded_labels(data, hyper, rng) if start == "seeded" else rng.integers(S, size=N)
+            labels = seeded_labels(data, hyper, rng) if start == "seeded" else rng.integers(S, size=(N,))
             labels = name_as_held(data, S, labels)
         else:
             labels = np.where(start < 0, rng.integers(S, size=N), start)
@@ -44,7 +48,7 @@ def init(data, hyper, start, rng, out=None):
     return z
 
 
-def name_as_held(data, S, labels):
+def name_as_held(data: Data, S: int, labels: np.ndarray) -> np.ndarray:
     """Permute the labels of a start so that the groups around held cases and held prototypes have the labels held there."""
     votes = np.zeros((S, S))  # of held label r for the start's label s
     held = np.flatnonzero(data.z_held >= 0)
@@ -61,7 +65,7 @@ def name_as_held(data, S, labels):
 # --- seeded -------------------------------------------------------------------------------------------------------------
 
 
-def seeded_labels(data, hyper, rng):
+def seeded_labels(data: Data, hyper: Hyper, rng: np.random.Generator) -> np.ndarray:
     """More groups than clusters around seeds that lie far apart; then those that are most alike are merged.
 
     With as many seeds as clusters, two of them often fall into one cluster and another gets none, which a chain of single moves
@@ -73,35 +77,36 @@ def seeded_labels(data, hyper, rng):
     return refine(data, merge(data, hyper, labels), S)
 
 
-def near_seeds(data, n_groups, rng):
+def near_seeds(data: Data, n_groups: int, rng: np.random.Generator) -> np.ndarray:
     """Each case to the nearest of some cases chosen as in k-means++."""
     N, distance = len(data.x), distances(data)
-    nearest, labels, seed = np.full(N, np.inf), np.zeros(N, dtype=np.int64), rng.integers(N)
+    nearest, labels, seed = np.full(N, np.inf), np.zeros(N, dtype=np.int64), int(rng.integers(N))
     for s in range(n_groups):
         far = distance(seed)
         labels[far < nearest] = s
         nearest = np.minimum(nearest, far)
         total = np.square(nearest).sum()
-        seed = rng.choice(N, p=np.square(nearest) / total) if total > 0 else rng.integers(N)
+        seed = int(rng.choice(N, p=np.square(nearest) / total) if total > 0 else rng.integers(N))
     return labels
 
 
-def distances(data):
+def distances(data: Data) -> Callable[[int], np.ndarray]:
     """distance(i) → how far every case is from case i: the share of single features that differ, and the angle of the bags."""
     P, n_bags = data.book.n_single, data.book.n_bags
     if n_bags == 0:
         return lambda i: mismatch(data.x, data.x[i])
     items = weighted_items(data)
 
-    def distance(i):
+    def distance(i: int) -> np.ndarray:
         far = 1.0 - (items @ items[[i]].T).toarray()[:, 0].clip(0.0, 1.0)
         return far if P == 0 else (P * mismatch(data.x, data.x[i]) + n_bags * far) / (P + n_bags)
 
     return distance
 
 
-def weighted_items(data):
+def weighted_items(data: Data) -> csr_array:
     """(N, items) Rows of length one: which items a case has, rare ones more important than common ones."""
+    assert data.bags is not None
     bags, N, first = distinct(data.bags), len(data.x), int(data.offset[data.book.n_single])
     columns = bags.codes.astype(np.int64) - first
     n_cases = np.bincount(columns, minlength=int(data.offset[-1]) - first)
@@ -111,16 +116,16 @@ def weighted_items(data):
     return csr_array(diags_array(1.0 / np.where(length > 0, length, 1.0)) @ items)
 
 
-def mismatch(x, case):
+def mismatch(x: np.ndarray, case: np.ndarray) -> np.ndarray:
     """Share of the features observed in both that differ, per row of x."""
     far = np.empty(len(x))
-    for rows in chunks(*x.shape, FEW):
+    for rows in chunks(len(x), x.shape[1], FEW):
         both = (x[rows] >= 0) & (case >= 0)
         far[rows] = (both & (x[rows] != case)).sum(axis=1) / np.maximum(both.sum(axis=1), 1)
     return far
 
 
-def refine(data, labels, n_groups):
+def refine(data: Data, labels: np.ndarray, n_groups: int) -> np.ndarray:
     """Move every case to the group under whose value frequencies it is most probable, a few times. Empty groups stay so."""
     for _ in range(ROUNDS):
         profiles = log_frequencies(value_counts(data, labels, n_groups), data.book)
@@ -131,7 +136,7 @@ def refine(data, labels, n_groups):
     return labels
 
 
-def log_frequencies(n, book):
+def log_frequencies(n: np.ndarray, book: Codebook) -> np.ndarray:
     """(ΣV, groups) float32, log of the frequency of each value in each group, with pseudo-counts."""
     more = np.where(book.feature < book.n_single, SINGLE_COUNT, ITEM_COUNT)
     profiles, sizes = np.empty(n.shape, dtype=np.float32), np.diff(book.offset)
@@ -141,13 +146,13 @@ def log_frequencies(n, book):
     return profiles
 
 
-def merge(data, hyper, labels):
+def merge(data: Data, hyper: Hyper, labels: np.ndarray) -> np.ndarray:
     """Unite the two groups whose union loses least evidence until there are no more than clusters."""
     _, labels = np.unique(labels, return_inverse=True)  # no empty groups
     n_groups = labels.max() + 1
     n, evidence = value_counts(data, labels, n_groups), group_evidence(data, hyper)
 
-    def gain_of(a, others):
+    def gain_of(a: int, others: np.ndarray) -> None:
         """Of uniting group a with each of the others, a few at a time: temporaries stay small."""
         for few in np.split(others, range(4, len(others), 4)):
             gain[np.minimum(a, few), np.maximum(a, few)] = evidence(n[:, [a]] + n[:, few]) - alone[a] - alone[few]
@@ -158,7 +163,7 @@ def merge(data, hyper, labels):
         gain_of(a, np.arange(a + 1, n_groups))
     to, alive = np.arange(n_groups), np.ones(n_groups, dtype=bool)
     for _ in range(n_groups - len(hyper.beta)):
-        a, b = np.unravel_index(np.argmax(gain), gain.shape)
+        a, b = map(int, np.unravel_index(np.argmax(gain), gain.shape))
         n[:, a] += n[:, b]
         to[to == b], alive[b] = a, False
         gain[b], gain[:, b] = -np.inf, -np.inf
@@ -167,7 +172,7 @@ def merge(data, hyper, labels):
     return np.cumsum(alive)[to[labels]] - 1
 
 
-def group_evidence(data, hyper):
+def group_evidence(data: Data, hyper: Hyper) -> Callable[[np.ndarray], np.ndarray]:
     """evidence(n) of groups with counts n, per column: that of the model with φ integrated out.
 
     For single features ω is summed out, as if the prototype had the most frequent value of each, and all values had the same
@@ -183,23 +188,23 @@ def group_evidence(data, hyper):
     which, base = which.reshape(-1, 1), lam * book.base[end:, None]
     totals = lam * np.diff(book.offset[P:])[:, None]
 
-    def single(n):
+    def single(n: np.ndarray) -> np.ndarray:
         n_j, top = np.add.reduceat(n, starts), np.maximum.reduceat(n, starts)
         e = copied[top] - none[top] - (sum_copied[which, n_j] - sum_none[which, n_j])
         plain = none[n].sum(axis=0) - sum_none[which, n_j].sum(axis=0)
         return plain + np.logaddexp(np.log(q) + e, np.log1p(-q)).sum(axis=0)
 
-    def items(n):
+    def items(n: np.ndarray) -> np.ndarray:
         some, groups = np.nonzero(n)
         values = np.bincount(groups, weights=rise(base[some, 0], n[some, groups]), minlength=n.shape[1])
         return values - rise(totals, np.add.reduceat(n, book.offset[P:-1] - end)).sum(axis=0)
 
-    def evidence(n):
+    def evidence(n: np.ndarray) -> np.ndarray:
         found = single(n[:end]) if P else np.zeros(n.shape[1])
         return found + items(n[end:]) if book.n_bags else found
 
     return evidence
 
 
-def rise(a, n):
+def rise(a: np.ndarray | float, n: np.ndarray) -> np.ndarray:
     return gammaln(a + n) - gammaln(a)

@@ -2,18 +2,20 @@
 
 import itertools
 import threading
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ...state import Cells, chunks, longest
+from ...state import Cells, Data, Hyper, chunks, longest
 from ..contract import Best, Counts, Moved
 from .means import add_memberships, add_overlap, fill_counts, find_single, spell_out
 from .rows import score_p, update_z
-from .tables import make_scratch
+from .tables import Copies, Scratch, Tables, make_scratch
 
+Part: TypeAlias = tuple[int, int]  # rows lo .. hi - 1
 BLOCK_CELLS = 1 << 16  # a block smaller than this costs more to hand to a thread than to run
 
 
@@ -34,7 +36,7 @@ class Block(NamedTuple):
 NONE = np.zeros(0, dtype=np.int64)
 
 
-def make_block(cells, width, z=None, held=NONE, number=0):
+def make_block(cells: Cells, width: int, z: np.ndarray | None = None, held: np.ndarray = NONE, number: int = 0) -> Block:
     """A block of rows of `width` cells each, or of any length if that is 0; it shares the memory of cells and labels."""
     first = NONE if width else cells.first
     z = NONE.astype(np.uint8) if z is None else z.reshape(-1)
@@ -42,11 +44,11 @@ def make_block(cells, width, z=None, held=NONE, number=0):
     return Block(cells.codes, z, one, first, held, len(cells.first) - 1, width, int(number), has_gaps(cells.codes))
 
 
-def has_gaps(codes):
+def has_gaps(codes: np.ndarray) -> bool:
     return any(bool((codes[part] < 0).any()) for part in chunks(len(codes), 1))
 
 
-def width_of(data):
+def width_of(data: Data) -> int:
     """Cells of every row, 0 if that differs."""
     return 0 if data.bags is not None else data.x.shape[1]
 
@@ -54,29 +56,31 @@ def width_of(data):
 class Threads:
     """Threads, with a scratch for as many as work at a time, and the number of blocks that one chain's rows are cut into."""
 
-    def __init__(self, data, S, n_jobs=1, n_blocks=1):
+    def __init__(self, data: Data, S: int, n_jobs: int = 1, n_blocks: int = 1):
         self.n_blocks = n_blocks
         self.pool = ThreadPoolExecutor(n_jobs)
-        self.free: SimpleQueue = SimpleQueue()
+        self.free: SimpleQueue[Scratch] = SimpleQueue()
         for _ in range(n_jobs):
             self.free.put(make_scratch(data.book, S, longest(data.cells)))
 
-    def parts(self, n):
+    def parts(self, n: int) -> list[Part]:
         """Ranges that cover 0 .. n - 1, one for each block."""
         return self.parts_of(np.arange(n + 1))
 
-    def parts_of(self, first):
+    def parts_of(self, first: np.ndarray) -> list[Part]:
         """Ranges of rows with about as many cells each; row i begins with cell first[i]."""
         n = len(first) - 1
         edges = np.linspace(first[0], first[-1], min(self.n_blocks, max(n, 1)) + 1).astype(int)
         rows = np.searchsorted(first, edges)
         return [(int(lo), int(hi)) for lo, hi in itertools.pairwise(rows)]
 
-    def each(self, parts, work, collect=None):
+    def each(
+        self, parts: Sequence[Part], work: Callable[[Scratch, int, int], Any], collect: Callable[[Scratch], Any] | None = None
+    ) -> None:
         """work(scratch, lo, hi) for every range; then collect(scratch), one at a time."""
         lock = threading.Lock()
 
-        def task(lo, hi):
+        def task(lo: int, hi: int) -> None:
             scratch = self.free.get()
             try:
                 work(scratch, lo, hi)
@@ -91,11 +95,11 @@ class Threads:
         for job in jobs:
             job.result()
 
-    def close(self):
+    def close(self) -> None:
         self.pool.shutdown()
 
 
-def threads_for(data, S, n_chains, n_jobs):
+def threads_for(data: Data, S: int, n_chains: int, n_jobs: int) -> Threads:
     """Chains run side by side if there are enough of them; else one after the other, its rows in blocks."""
     n_blocks = 1 if n_chains >= n_jobs else min(n_jobs, max(1, len(data.cells.codes) // BLOCK_CELLS))
     return Threads(data, S, n_jobs, n_blocks)
@@ -104,22 +108,22 @@ def threads_for(data, S, n_chains, n_jobs):
 class CpuRows:
     """One chain's rows, in memory. `z` has a label for every cell, (N, P) or flat, shared with whoever made it."""
 
-    def __init__(self, threads, data, z, S, number=0):
+    def __init__(self, threads: Threads, data: Data, z: np.ndarray, S: int, number: int = 0):
         cells = data.cells
         self.threads, self.S, self.z = threads, S, z.reshape(-1)
         self.first, self.width = cells.first, longest(cells)
         self.block = make_block(cells, width_of(data), z, data.z_held, number)
         self.parts = threads.parts_of(cells.first)
-        self.memberships = np.zeros((len(data.x), S), dtype=np.float32)
+        self.memberships: np.ndarray = np.zeros((len(data.x), S), dtype=np.float32)
         self.former: np.ndarray | None = None
 
-    def recount(self, n_values):
+    def recount(self, n_values: int) -> Counts:
         shape = (self.S, self.width + 1)
         counts = Counts(np.zeros((n_values, self.S), dtype=np.int32), np.zeros(shape, dtype=np.int64))
         fill_counts(self.block, *counts)
         return counts
 
-    def update_z(self, tables, key, by_cell=True):
+    def update_z(self, tables: Tables, key: np.uint64, by_cell: bool = True) -> Moved:
         moved = Moved.none(tables.leave.shape[1] - 1, self.S, self.width)
         self.threads.each(
             self.parts,
@@ -128,51 +132,52 @@ class CpuRows:
         )
         return moved
 
-    def new_means(self, keep_former=False):
+    def new_means(self, keep_former: bool = False) -> None:
         self.former = self.memberships.astype(np.float16) if keep_former else None
         self.memberships[:] = 0.0
 
-    def drop_former(self):
+    def drop_former(self) -> None:
         self.former = None
 
-    def former_memberships(self):
+    def former_memberships(self) -> np.ndarray:
+        assert self.former is not None
         mean = self.former.astype(np.float32)
         mean /= mean.sum(axis=1, keepdims=True)
         return mean
 
-    def overlap(self):
+    def overlap(self) -> np.ndarray:
         total = np.zeros((self.S, self.S))
         self.threads.each(
             [(0, self.block.size)], lambda scratch, *_: add_overlap(self.block, self.memberships, scratch.row, total)
         )
         return total
 
-    def add_memberships(self, hyper, to, weight):
+    def add_memberships(self, hyper: Hyper, to: np.ndarray, weight: float) -> None:
         self.threads.each(
             [(0, self.block.size)],
             lambda scratch, *_: add_memberships(self.block, hyper.alpha, hyper.beta, to, weight, scratch.row, self.memberships),
         )
 
-    def take(self, rows):
+    def take(self, rows: np.ndarray) -> tuple[Cells, np.ndarray, np.ndarray]:
         spell_out(self.block)
         cells, places = take_cells(self.block.x, self.first, rows)
         held = self.block.held[rows] if len(self.block.held) else np.full(len(cells.first) - 1, -1)
         return cells, self.z[places], held
 
-    def labels(self):
+    def labels(self) -> np.ndarray:
         spell_out(self.block)
         return self.z
 
-    def put(self, rows, z):
+    def put(self, rows: np.ndarray, z: np.ndarray) -> None:
         _, places = take_cells(self.block.x, self.first, rows)
         self.z[places] = z
         find_single(self.block)
 
-    def put_labels(self, z):
+    def put_labels(self, z: np.ndarray) -> None:
         self.z[:] = z.reshape(-1)
         find_single(self.block)
 
-    def hold(self, held):
+    def hold(self, held: np.ndarray) -> None:
         self.block = self.block._replace(held=held)
         few = np.flatnonzero(held >= 0)
         _, places = take_cells(self.block.x, self.first, few)
@@ -181,7 +186,7 @@ class CpuRows:
         find_single(self.block)
 
 
-def take_cells(codes, first, rows):
+def take_cells(codes: np.ndarray, first: np.ndarray, rows: np.ndarray) -> tuple[Cells, np.ndarray]:
     """(cells of some rows, their places among all)."""
     sizes = np.diff(first)[rows]
     start = np.concatenate([[0], np.cumsum(sizes)])
@@ -192,18 +197,18 @@ def take_cells(codes, first, rows):
 class CpuCandidates:
     """The catalogue, in memory."""
 
-    def __init__(self, threads, data, number=0):
+    def __init__(self, threads: Threads, data: Data, number: int = 0):
         self.threads, self.cells, self.log_weight = threads, data.candidate_cells, data.log_weight
         width = 0 if data.candidate_bags is not None else data.candidates.shape[1]
         self.block = make_block(self.cells, width, number=number)
         self.parts = threads.parts_of(self.cells.first)
         self.most = longest(self.cells)
 
-    def score(self, copies, key):
+    def score(self, copies: Copies, key: np.uint64) -> Best:
         S = copies.top.shape[1]
         best = Best.none(S, self.most)
 
-        def collect(scratch):
+        def collect(scratch: Scratch) -> None:
             better = (scratch.best > best.score) | ((scratch.best == best.score) & (scratch.arg < best.row))
             best.score[better], best.row[better] = scratch.best[better], scratch.arg[better]
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...state import Cells, Codebook, Hyper
 from ..compiling import compiled, inner
 from ..rng import categorical, derive, uniform
 from .cells import move_cells
@@ -32,7 +33,7 @@ class Fold(NamedTuple):
     z: np.ndarray  # (longest case,)
 
 
-def make_fold(book, hyper, phi, width):
+def make_fold(book: Codebook, hyper: Hyper, phi: np.ndarray, width: int) -> Fold:
     """phi is (ΣV, S); of hyper α and β are used; width: cells of the longest case."""
     S = phi.shape[1]
     tables = make_tables(book, S, width)
@@ -61,7 +62,7 @@ def row_hash(x):
     return key
 
 
-def row_hashes(cells):
+def row_hashes(cells: Cells) -> np.ndarray:
     """(N,) the hash of every row."""
     out = np.empty(len(cells.first) - 1, dtype=np.uint64)
     fill_hashes(cells, out)

@@ -2,13 +2,14 @@
 
 import numpy as np
 
+from ...state import Data
 from ..compiling import compiled
 from .engine import make_block, width_of
 from .sums import block_sums
 from .tables import ROWS, lanes_for
 
 
-def value_counts(data, labels, n_groups):
+def value_counts(data: Data, labels: np.ndarray, n_groups: int) -> np.ndarray:
     """(ΣV, groups) How often each value occurs in each group."""
     n = np.zeros((int(data.offset[-1]), n_groups), dtype=np.int32)
     add_counts(*data.cells, labels, n)
@@ -23,7 +24,7 @@ def add_counts(codes, first, labels, n):
                 n[codes[c], labels[i]] += 1
 
 
-def best_profile(data, profiles, closed):
+def best_profile(data: Data, profiles: np.ndarray, closed: np.ndarray) -> np.ndarray:
     """(N,) The group under which each row is most probable, none that is closed; profiles[v, g] is a log frequency."""
     V, n_groups = profiles.shape
     lanes = lanes_for(n_groups)
