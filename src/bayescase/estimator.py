@@ -591,7 +591,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
 
         Parameters
         ----------
-        X : table with one row, a mapping from features to values, or an int
+        X : table with one row, a mapping from features to values or lists of items, or an int
             The case; a number is the row of a case of the fit, which is explained by what the fit found.
 
         Returns
@@ -603,7 +603,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         if is_int(X):
             return explain_case(self.fitted_, int(X))
         if isinstance(X, Mapping):
-            X = {name: [value] if np.ndim(value) == 0 else value for name, value in X.items()}
+            bags = {bag.name for bag in self.fitted_.encoding.bags if bag.source == "lists"}
+            X = {name: value if is_column(value, name in bags) else [value] for name, value in X.items()}
         case = self._encode(X)
         if case.n_rows != 1:
             raise ParameterError("explain_case takes one case, not {n}.", n=case.n_rows)
@@ -746,3 +747,10 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in super().__getstate__().items() if name != "_run"}  # threads cannot be pickled
+
+
+def is_column(value: Any, bag: bool) -> bool:
+    """Is it a column of cases? A list of words may also be the items of one case, if the feature is a bag."""
+    if isinstance(value, (str, bytes, set, frozenset)) or not hasattr(value, "__len__"):
+        return False
+    return not bag or any(isinstance(each, (list, tuple, set, frozenset, np.ndarray)) for each in value)

@@ -79,6 +79,8 @@ def test_a_new_case_is_explained_like_an_old_one(bags, lists):
     new = bags.explain_case({"ingredients": [sorted(lists[3])]})
     assert new.cluster == bags.labels_[3]
     assert {f.name for f in new.features if f.value} == lists[3]
+    for way in (sorted(lists[3]), tuple(lists[3]), lists[3]):  # the items of the one case, however they come
+        assert bags.explain_case({"ingredients": way}) == new
 
 
 def test_an_item_that_occurs_twice_weighs_twice():

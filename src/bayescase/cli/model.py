@@ -116,11 +116,14 @@ def predict(
 def info(model: str, as_json: bool) -> None:
     """What is in the file MODEL: features, parameters, diagnostics."""
     from ..explaining.render.terminal import plain_table
+    from ..sampling.problem import BAG_DEFAULTS, DEFAULTS
 
     fitted = load(model)
     features, found = fitted.describe_features(), fitted.diagnostics_
     shown = {name: value for name, value in fitted.get_params(deep=False).items() if name not in ("n_jobs", "verbose")}
-    params = {name: value for name, value in shown.items() if value is not None}
+    chosen = BAG_DEFAULTS if fitted.encoder_.encoding_.bags else DEFAULTS
+    params = {name: chosen.get(name) if value is None else value for name, value in shown.items()}
+    params = {name: value for name, value in params.items() if value is not None}
     if as_json:
         say_json(
             {

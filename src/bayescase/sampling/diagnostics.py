@@ -33,6 +33,7 @@ def traced(learn: Learn) -> tuple[str, ...]:
 # R-hat² − 1 is about 2 chains / ESS, so that four chains with 100 effective draws stand at 1.04; a limit of 1.01 would in
 # truth ask for 400.
 ENOUGH_DRAWS = 100
+HUGE = 100  # an R-hat that says no more than that chains are apart
 LARGEST_R_HAT = 1.05
 SOUND_DRAWS = 25  # a standard error of 0.1: enough to say what the clusters are
 SOUND_R_HAT = 1.2
@@ -101,7 +102,7 @@ class Diagnostics:
         lines.append(f"{'':13}{'mean':>12}{'sd':>10}{'R-hat':>8}{'R-hat all':>11}{'ESS bulk':>10}{'ESS tail':>10}")
         for name, of in self.quantities.items():
             lines.append(
-                f"{in_words(name):13}{of.mean:12.5g}{of.sd:10.3g}{of.r_hat:8.3f}{of.r_hat_all:11.3f}"
+                f"{in_words(name):13}{of.mean:12.5g}{of.sd:10.3g}{capped(of.r_hat):>8}{capped(of.r_hat_all):>11}"
                 f"{of.ess_bulk:10.0f}{of.ess_tail:10.0f}"
             )
         shares = ", ".join(f"{in_words(name)} {share:.2%}" for name, share in self.rates.items())
@@ -296,6 +297,11 @@ def judge_apart(found: Found, run_longer: Advice) -> Verdict:
     return Verdict(False, False, f"{words} Longer runs seldom bring such chains together.", (more_chains, another))
 
 
+def capped(r_hat: float) -> str:
+    """An R-hat that fits its column."""
+    return f">{HUGE}" if r_hat > HUGE else f"{r_hat:.3f}"
+
+
 def standard_error(found: Found) -> float:
     """Of a probability, at most: that of one half, by the quantity with the fewest effective draws."""
     return 0.5 / math.sqrt(min(of.ess_bulk for of in found.quantities.values()))
@@ -317,8 +323,8 @@ def shortfall(found: Found) -> str:
         draws = f"{below:.0f} effective draw{'' if below == 1 else 's'}"
         words.append(f"the {in_words(least)} has {draws} ({ENOUGH_DRAWS} are wanted)")
     if not r_hat <= LARGEST_R_HAT:
-        above = np.ceil(100 * r_hat) / 100
-        words.append(f"R-hat of the {in_words(worst)} is {above:.2f} (at most {LARGEST_R_HAT} is wanted)")
+        above = f"{np.ceil(100 * r_hat) / 100:.2f}" if r_hat < HUGE else f"above {HUGE}"  # chains that stand still apart
+        words.append(f"R-hat of the {in_words(worst)} is {above} (at most {LARGEST_R_HAT} is wanted)")
     return ", and ".join(words)
 
 
