@@ -1,238 +1,48 @@
-"""The analysis as one HTML page."""
+"""The analysis as one HTML page, from templates that escape."""
+
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ... import __version__
-from ...explaining.explanation import counted, listed
-from ...explaining.render.html import document, esc, table
-from .report_tables import (
-    ARM_HEAD,
-    EFFECT_HEAD,
-    TEST_HEAD,
-    arm_rows,
-    effect_rows,
-    median_label,
-    order_rows,
-    paper_rows,
-    rating_test_rows,
-    test_rows,
-    title_of,
-    without_holm,
-)
-from .results import Analysis
-from .sentences import in_short, name, number, p_words, share, who_is_counted
+from ...explaining.explanation import clean, counted, cut, listed
+from ...explaining.render.report import png
+from ...web.templating import environment
+from . import plots
+from .report_tables import Table, arms, differences, effects, median_label, orders, paper, rating_table, tests
+from .results import SURE, Analysis, Rating, Result
+from .sentences import in_short, number, share, who_is_counted
 
-ABOUT = {
-    "bcm": "by a typical case (BCM)",
-    "lda": "by a list of frequent words or values (LDA)",
-    "subspace": "by a typical case whose important features are boxed (BCM with subspace)",
+TASKS = {
+    "classify": "People sorted cases into groups that were explained in {n} ways: {ways}.",
+    "predict": "People foretold what a model says, with {n} kinds of explanations: {ways}.",
+    "rate": "People rated explanations of {n} kinds: {ways}.",
 }
-
-
-def page(analysis: Analysis) -> str:
-    result = analysis.everyone
-    parts = [("short", "In short", short_section(analysis))]
-    if result.answers:
-        parts += [
-            ("right", "Were the answers right?", accuracy_section(analysis, result)),
-            ("time", "How long did they take?", time_section(result)),
-        ]
-        if result.ratings:
-            parts.append(("ratings", "What did people say?", ratings_section(result)))
-        parts.append(("tests", "The recommended analysis", recommended_section(result)))
-        parts.append(("paper", "The analysis of the paper", paper_section(result)))
-        if analysis.attentive is not None:
-            parts.append(("attentive", "Without those who failed an attention check", attentive_section(analysis)))
-    parts.append(("how", "How to read this", how_section(analysis)))
-    about = f"People sorted cases into clusters that were explained in {len(analysis.conditions)} ways: "
-    about += listed([ABOUT[condition] for condition in analysis.conditions], 9) + "."
-    made = f"Made by bayescase {esc(__version__)} from the study with design <code>{esc(analysis.design_hash)}</code>."
-    return document(f"{esc(analysis.title)} – analysis", esc(about), parts, made)
-
-
-def test_table(caption, rows) -> str:
-    head, rows = without_holm(TEST_HEAD, rows)
-    return table(caption, head, rows, tuple(range(1, len(head) - 1)))
-
-
-def paragraphs(sentences) -> str:
-    return "".join(f"<p>{esc(sentence)}</p>" for sentence in sentences)
-
-
-def short_section(analysis):
-    result = analysis.everyone
-    text = f"<p>{esc(who_is_counted(analysis))}</p>"
-    text += f'<div class="verdict">{paragraphs(in_short(result, analysis.mode))}</div>'
-    if analysis.simulated:
-        text += '<p class="verdict bad"><strong>Take care:</strong> simulated people are among them.</p>'
-    text += paragraphs(result.notes)
-    return text + (table("Answers by condition", ARM_HEAD, arm_rows(result), (1, 2, 3, 4, 5)) if result.answers else "")
-
-
-def accuracy_section(analysis, result):
-    from ...explaining.render.report import figure
-    from . import plots
-
-    names = list(analysis.conditions)
-    people = [(who, *(share(of.get(c)) for c in names)) for who, of in sorted(result.by_person.items(), key=lambda row: row[0])]
-    numbers = tuple(range(1, len(names) + 1))
-    data = table("Share of right answers of each person", ("person", *(name(c) for c in names)), people, numbers)
-    text = "<h3>Person by person</h3>" + figure(
-        plots.plot_people(result, names),
-        "One line per person from one condition to the next, by the share of right answers; a thick line for the mean.",
-        slopes_sentence(result, names),
-        data,
-    )
-    items = [
-        (item, *("–" if c not in of else f"{of[c][0]} of {of[c][1]}" for c in names))
-        for item, of in sorted(result.by_item.items())
-    ]
-    hardest = min(result.by_item, key=lambda item: item_share(result.by_item[item]))
-    easiest = max(result.by_item, key=lambda item: item_share(result.by_item[item]))
-    sentence = (
-        f"The hardest item was {hardest} ({item_share(result.by_item[hardest]):.0%} right), the easiest {easiest} "
-        f"({item_share(result.by_item[easiest]):.0%})."
-    )
-    return (
-        text
-        + "<h3>Item by item</h3>"
-        + figure(
-            plots.plot_items(result, names),
-            "One row per item: its share of right answers in each condition.",
-            sentence,
-            table("Right answers of each item", ("item", *(name(c) for c in names)), items, numbers),
-        )
-    )
-
-
-def item_share(of):
-    return sum(right for right, _ in of.values()) / sum(n for _, n in of.values())
-
-
-def slopes_sentence(result, names):
-    a, b = names[:2]
-    both = [(of[a], of[b]) for of in result.by_person.values() if a in of and b in of]
-    up, down = sum(x > y for x, y in both), sum(x < y for x, y in both)
-    return (
-        f"Of {len(both)} people, {up} were right more often with {name(a)}, {down} with {name(b)}, and "
-        f"{len(both) - up - down} equally often."
-    )
-
-
-def time_section(result):
-    from ...explaining.render.report import figure
-    from . import plots
-
-    seconds = {c: np.array(values) for c, values in result.seconds.items() if len(values)}
-    if not seconds:
-        return "<p>No answer has a time.</p>"
-    rows = [
-        (name(c), len(of), *(number(float(q), 1) for q in np.quantile(of, (0.05, 0.25, 0.5, 0.75, 0.95))))
-        for c, of in seconds.items()
-    ]
-    head = ("condition", "answers", "5 %", "25 %", "half", "75 %", "95 %")
-    middle = listed([f"{number(float(np.median(of)), 1)} seconds with {name(c)}" for c, of in seconds.items()], 9)
-    return figure(
-        plots.plot_times(seconds),
-        "Distribution of the seconds per answer in each condition, on a logarithmic scale.",
-        f"Half of the answers took less than {middle}.",
-        table("Seconds that so many answers stay below", head, rows, (1, 2, 3, 4, 5, 6)),
-    )
-
-
-def ratings_section(result):
-    from ...explaining.render.report import figure
-    from . import plots
-
-    text = ""
-    for rating in result.ratings:
-        rows = [("all" if c == "all" else name(c), *counts) for c, counts in rating.counts.items()]
-        total = max(sum(counts) for counts in rating.counts.values())
-        if not total:
-            text += f"<h3>{esc(rating.text)}</h3><p>Nobody has answered this.</p>"
-            continue
-        middles = {("all" if c == "all" else name(c)): median_label(n) for c, n in rating.counts.items() if sum(n)}
-        words = "; ".join(
-            f"the median is “{rating.labels[m]}”" if c == "all" else f"with {c} the median is “{rating.labels[m]}”"
-            for c, m in middles.items()
-            if m is not None
-        )
-        tests = "".join(
-            f" {test.name}: {p_words(test) or test.note}" + ("." if p_words(test) else "") for test in rating.tests.values()
-        )
-        text += f"<h3>{esc(rating.text)}</h3>" + figure(
-            plots.plot_rating(rating),
-            "Bars divided by the share of people who chose each label.",
-            f"{words[0].upper()}{words[1:]}.{tests}",
-            table("People by label", ("condition", *rating.labels), rows, tuple(range(1, len(rating.labels) + 1))),
-        )
-    return text
-
-
-def recommended_section(result):
-    text = (
-        "<p>People differ, and so do items. These analyses compare each person with themselves, and the model of the odds "
-        "takes account of the items, too.</p>"
-    )
-    for pair in result.pairs:
-        text += f"<h3>{esc(title_of(pair))}</h3>"
-        text += table("Effects", EFFECT_HEAD, effect_rows(pair), (1, 2))
-        text += test_table("Tests within participants", test_rows(pair))
-        if pair.accuracy.by_order:
-            head = ("order", "people", "difference in accuracy, points", "time, ratio")
-            text += table("Does it matter which came first?", head, order_rows(pair), (1, 2, 3))
-        spread = pair.odds
-        if spread.person_sd is not None and spread.item_sd is not None:
-            people, items = f"{spread.person_sd:.2f}", f"{spread.item_sd:.2f}"
-            words = f"On the logit scale people differ with a standard deviation of {people}, items of {items}."
-            text += f"<p>{esc(words)}</p>"
-    if rating_test_rows(result):
-        text += "<h3>Ratings</h3>" + test_table("Ratings compared", rating_test_rows(result))
-    return text
-
-
-def paper_section(result):
-    text = (
-        '<p class="verdict bad"><strong>Take care:</strong> as the paper did, this treats all answers as independent, though '
-        "many come from the same person and are about the same item. It is here to compare with the paper, not to conclude "
-        "from.</p>"
-    )
-    for pair in result.pairs:
-        text += f"<h3>{esc(title_of(pair))}</h3>" + test_table("Pooled tests", paper_rows(pair))
-    return text
-
-
-def attentive_section(analysis):
-    result = analysis.attentive
-    n = analysis.flagged
-    text = f"<p>{counted(n, 'person')} failed an attention check. "
-    text += "They are counted above; this is what is found without them.</p>"
-    text += f'<div class="verdict">{paragraphs(in_short(result, analysis.mode))}</div>'
-    if not result.answers:
-        return text
-    text += table("Answers by condition", ARM_HEAD, arm_rows(result), (1, 2, 3, 4, 5))
-    for pair in result.pairs:
-        text += f"<h3>{esc(title_of(pair))}</h3>" + table("Effects", EFFECT_HEAD, effect_rows(pair), (1, 2))
-        text += test_table("Tests within participants", test_rows(pair))
-    return text
-
-
 HOW = (
     (
         "p",
-        "how often chance alone would make a difference at least as large; below 0.05 counts as more than chance",
+        f"how often chance alone would make a difference at least as large; below {SURE:g} counts as more than chance",
     ),
     ("95 % interval", "values that fit the data; in repeated studies 95 of 100 such intervals hold the true value"),
     (
-        "p, Holm",
-        "p raised for the number of pairs of conditions that are compared; only with three conditions. Intervals are of each "
-        "pair alone; the sentences above ask for more of each, too",
+        "these explanations, explanations of this kind",
+        "explanations differ, so an effect with those that were shown need not hold for others. The first interval allows for "
+        "other people and other cases; the second also for other explanations, of which those shown are a sample",
     ),
+    (
+        "p, Holm",
+        "p raised for the number of comparisons in its family: the primary outcome over all pairs of conditions, and all other "
+        "outcomes together. Verdicts go by it; intervals are of each comparison alone",
+    ),
+    ("no difference that matters", "the 90 % interval lies within what the plan of the study takes for equal"),
     ("odds", "right answers per wrong answer; 2 means that the odds are twice as high with the first condition"),
-    ("d_z", "mean difference divided by the standard deviation of the differences between people; 0.5 is called medium"),
+    ("d_z, d", "mean difference divided by the standard deviation between people; 0.5 is called medium"),
     (
         "sign-flip permutation",
-        "each person's difference gets a random sign; p is the share of sums that are as large as the one found",
+        "each person's difference gets a random sign; p is the share of sums that are as large as the one found. It knows of "
+        "people only, so it is not what verdicts go by",
     ),
     (
         "order × condition",
@@ -240,20 +50,128 @@ HOW = (
     ),
     (
         "logistic model",
-        "effects of condition, block, person and item together, with weak priors; σ of persons and items summed over a grid, "
-        "the rest by Laplace's method",
+        "effects of condition, block, person, case and explanation, and their slopes, with weak priors; by Laplace's method",
     ),
 )
 
 
-def how_section(analysis):
-    times = {
-        "server": "Times run on the server, from the sending of a question to its answer.",
-        "browser": "Times run in the browser, from the showing of a question to its answer.",
-    }[analysis.times]
-    cells = {
-        "crossed": "Item sets changed conditions from person to person, so easy items do not pass for a good condition.",
-        "paper": "Item sets were fixed to conditions, as in the paper.",
-    }[analysis.mode]
-    words = "".join(f"<dt><strong>{esc(word)}</strong></dt><dd>{esc(meaning)}</dd>" for word, meaning in HOW)
-    return f"{paragraphs([times, cells])}<dl>{words}</dl>"
+class Shown(NamedTuple):
+    """A figure: a picture, what it says, and its numbers."""
+
+    alt: str
+    sentence: str
+    picture: str
+    width: int
+    height: int
+    table: Table
+
+
+def page(analysis: Analysis) -> str:
+    templates = environment(Path(__file__).parent / "templates")
+    templates.filters |= {"clean": clean, "cut": cut}
+    style = files("bayescase").joinpath("data/report.css").read_text(encoding="utf-8")
+    about = TASKS[analysis.task].format(n=len(analysis.labels), ways=listed(list(analysis.abouts.values()), 9))
+    result = analysis.everyone
+    values: dict[str, Any] = {
+        "analysis": analysis, "result": result, "about": about, "style": style, "version": __version__, "how": HOW,
+        "who": who_is_counted(analysis), "short": in_short(analysis, result), "arms": arms(analysis, result),
+        "people": None, "items": None, "explanations": None, "times": None, "ratings": [], "tables": [], "paper": None,
+        "attentive": None, "counted": counted,
+    }  # fmt: skip
+    if result.answers:
+        values |= figures(analysis, result)
+        values["tables"] = made(analysis, result, (differences, tests, effects, orders, rating_table))
+        values["paper"] = paper(analysis, result) if result.pooled else None
+        if analysis.attentive is not None and analysis.attentive.answers:
+            other = analysis.attentive
+            values["attentive"] = made(analysis, other, (arms, differences, tests))
+            values["attentive_short"] = in_short(analysis, other)
+    return templates.get_template("analysis.html").render(values)
+
+
+def made(analysis: Analysis, result: Result, makers) -> list[Table]:
+    return [table for table in (maker(analysis, result) for maker in makers) if table.rows]
+
+
+def shown(figure: Any, alt: str, sentence: str, table: Table) -> Shown:
+    wide, high = (round(inches * 84) for inches in figure.get_size_inches())
+    return Shown(alt, sentence, png(figure), wide, high, table)
+
+
+def figures(analysis: Analysis, result: Result) -> dict[str, Any]:
+    found: dict[str, Any] = {"ratings": [rating_figure(analysis, rating) for rating in result.ratings]}
+    if any(arm.accuracy is not None for arm in result.arms):
+        if analysis.layout == "within":
+            found["people"] = people_figure(analysis, result)
+        found["items"] = tally_figure(analysis, result.by_item, "item")
+        if len(result.by_explanation) < len(result.by_item):
+            found["explanations"] = tally_figure(analysis, result.by_explanation, "explanation")
+    seconds = {c: np.array(values) for c, values in result.seconds.items() if len(values)}
+    if seconds:
+        found["times"] = time_figure(analysis, seconds)
+    return found
+
+
+def people_figure(analysis: Analysis, result: Result) -> Shown:
+    names = list(analysis.labels)
+    rows = [(who, *(share(of.get(c)) for c in names)) for who, of in sorted(result.by_person.items())]
+    head = ("person", *(analysis.labels[c] for c in names))
+    table = Table("Share of right answers of each person", head, rows, tuple(range(1, len(names) + 1)))
+    a, b = names[:2]
+    both = [(of[a], of[b]) for of in result.by_person.values() if a in of and b in of]
+    up, down = sum(x > y for x, y in both), sum(x < y for x, y in both)
+    sentence = (
+        f"Of {len(both)} people, {up} were right more often with {analysis.labels[a]}, {down} with {analysis.labels[b]}, and "
+        f"{len(both) - up - down} equally often."
+    )
+    alt = "One line per person from one condition to the next, by the share of right answers; a thick line for the mean."
+    return shown(plots.plot_people(result, analysis.labels), alt, sentence, table)
+
+
+def tally_figure(analysis: Analysis, tallies: dict[str, dict[str, tuple[int, int]]], what: str) -> Shown:
+    names = list(analysis.labels)
+
+    def overall(name):
+        of = tallies[name]
+        return sum(right for right, _ in of.values()) / max(sum(n for _, n in of.values()), 1)
+
+    rows = [
+        (name, *("–" if c not in of else f"{of[c][0]} of {of[c][1]}" for c in names)) for name, of in sorted(tallies.items())
+    ]
+    table = Table(
+        f"Right answers by {what}", (what, *(analysis.labels[c] for c in names)), rows, tuple(range(1, len(names) + 1))
+    )
+    hardest, easiest = min(tallies, key=overall), max(tallies, key=overall)
+    sentence = f"Hardest: {hardest} ({overall(hardest):.0%} right); easiest: {easiest} ({overall(easiest):.0%})."
+    alt = f"One row per {what}: its share of right answers in each condition."
+    return shown(plots.plot_tallies(tallies, analysis.labels), alt, sentence, table)
+
+
+def time_figure(analysis: Analysis, seconds: dict[str, np.ndarray]) -> Shown:
+    rows = [
+        (analysis.labels[c], len(of), *(number(float(q), 1) for q in np.quantile(of, (0.05, 0.25, 0.5, 0.75, 0.95))))
+        for c, of in seconds.items()
+    ]
+    head = ("condition", "answers", "5 %", "25 %", "half", "75 %", "95 %")
+    table = Table("Seconds that so many answers stay below", head, rows, (1, 2, 3, 4, 5, 6))
+    middle = listed([f"{number(float(np.median(of)), 1)} seconds with {analysis.labels[c]}" for c, of in seconds.items()], 9)
+    alt = "Distribution of the seconds per answer in each condition, on a logarithmic scale."
+    return shown(plots.plot_times(seconds, analysis.labels), alt, f"Half of the answers took less than {middle}.", table)
+
+
+def rating_figure(analysis: Analysis, rating: Rating) -> tuple[Rating, Shown | None]:
+    named = {c: "all" if c == "all" else analysis.labels[c] for c in rating.counts}
+    if not any(sum(counts) for counts in rating.counts.values()):
+        return rating, None
+    rows = [(named[c], *counts) for c, counts in rating.counts.items()]
+    head = ("condition", *rating.labels)
+    unit = {"answer": "Answers by label", "part": "People by label", "person": "People by label"}[rating.per]
+    table = Table(unit, head, rows, tuple(range(1, len(rating.labels) + 1)))
+    middles = {c: median_label(counts) for c, counts in rating.counts.items() if sum(counts)}
+    words = "; ".join(
+        f"the median is “{rating.labels[m]}”" if c == "all" else f"with {named[c]} the median is “{rating.labels[m]}”"
+        for c, m in middles.items()
+        if m is not None
+    )
+    alt = "Bars divided by the share that chose each label."
+    return rating, shown(plots.plot_rating(rating, named), alt, f"{words[0].upper()}{words[1:]}.", table)
