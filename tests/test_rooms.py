@@ -29,7 +29,7 @@ LONG_FILES = {
     "explaining/render/figures.py": "explanations are being rewritten, and figures with them",
 }
 LONG_FUNCTIONS = {"explaining/render/figures.py: plot_ribbon": "figures are being rewritten"}
-BY_NAME = {"cli/study.py": "looks for packages of others, which are not installed with ours"}
+BY_NAME = {"cli/study_people.py": "looks for packages of others, which are not installed with ours"}
 
 
 class Import(NamedTuple):
