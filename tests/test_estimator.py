@@ -239,12 +239,14 @@ def test_labels_that_switch_within_a_chain_stay_aligned(planted, sampler):
 
 
 def test_averages_are_those_of_the_draws(fitted):
-    """memberships_ is the mean of (α/S + n_is) / (α + n_i) over the draws of the pooled chains, prototypes are counted."""
+    """memberships_ is the mean of (α/S + n_is) / (α + n_i) over the draws of the pooled chains and over equal cases."""
     draws, x, S = fitted.draws_, fitted.fitted_.data.x, 3
     used = fitted.chain_overlap_ >= 0.9
     n = np.stack([((draws.z == s) & (x >= 0)).sum(axis=3) for s in range(S)], axis=-1)  # (C, D, N, S)
     pi = (fitted.alpha / S + n) / (fitted.alpha + n.sum(axis=-1, keepdims=True))
-    np.testing.assert_allclose(fitted.memberships_, pi[used].mean(axis=(0, 1)), atol=1e-5)
+    equal = (x[:, None] == x[None]).all(axis=2)
+    mean = (equal / equal.sum(axis=1, keepdims=True)) @ pi[used].mean(axis=(0, 1))
+    np.testing.assert_allclose(fitted.memberships_, mean, atol=1e-5)
     for s in range(S):
         best = fitted.prototype_probabilities_[s][0]
         assert np.isin(draws.p[used][..., s], best.ties).mean() == pytest.approx(best.probability)
@@ -336,7 +338,9 @@ def test_prototype_prior(planted, sampler):
     assert (model.prototypes_ % 2 == 1).all()
     huge = np.ones(60)
     huge[17] = 1e200
-    assert (BayesianCaseModel(3, sampler=sampler, **QUICK).fit(x, prototype_prior=huge).prototypes_ == 17).all()
+    sure = BayesianCaseModel(3, sampler=sampler, **QUICK).fit(x, prototype_prior=huge)
+    assert [(ranked[0].row, ranked[0].probability) for ranked in sure.prototype_probabilities_] == [(17, 1.0)] * 3
+    assert len(set(sure.prototypes_.tolist())) == 3  # but one case stands for one cluster
     assert BayesianCaseModel(3, **QUICK).fit(x, prototype_prior=np.full(60, 1e308)).prototypes_.min() >= 0
 
 
@@ -757,7 +761,7 @@ def test_explanations_name_the_cases(named):
     first = model.explain().clusters[0]
     assert first.prototype.name == f"Ms {model.prototypes_[0]}"
     assert "Ms " in str(model.explain_case(0))
-    assert model.explain_pair(0, 1).first_prototype.name == first.prototype.name
+    assert model.explain_pair(0, 1).first.prototype.name == first.prototype.name
     assert {member.name for member in model.explain_agreement(0).members} <= set(model.case_names_)
 
 
@@ -768,8 +772,8 @@ def test_the_ribbon_and_the_report_name_the_cases(named, tmp_path):
     from bayescase import plots
 
     model, _ = named
-    candidates = [f"Ms {ranked[0].row}" for ranked in model.prototype_probabilities_]
-    shown = "\n".join(text.get_text() for text in plots.plot_ribbon(model).findobj(Text))
+    candidates = [f"Ms {row}" for row in model.prototypes_]
+    shown = "\n".join(text.get_text() for text in plots.plot_ribbon(model.fitted_).findobj(Text))
     assert all(name in shown for name in candidates)
     assert "case " not in shown
     model.report(tmp_path / "report.html")

@@ -317,7 +317,14 @@ def test_headers_that_do_not_fit(small, header, tmp_path):
 ARRAYS = [
     *("data/x", "data/log_weight", "data/z_held", "data/omega_held", "book/offset", "book/k_ptr", "book/k_idx", "book/k_val"),
     *("given/beta", "given/q", "given/q_free", "given/n_i", "given/start", "hyper/beta", "hyper/q"),
-    *("posterior/memberships", "posterior/values", "posterior/omega_prob", "posterior/p", "posterior/tables"),
+    *(
+        "posterior/memberships",
+        "posterior/values",
+        "posterior/omega_prob",
+        "posterior/copied",
+        "posterior/p",
+        "posterior/tables",
+    ),
     *("posterior/prior", "posterior/relabel", "posterior/overlap", "trace/log_joint", "trace/purity", "trace/cells_moved"),
     *("draws/z", "draws/p", "draws/omega", "draws/log_joint"),
 ]

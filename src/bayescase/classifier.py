@@ -17,6 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from .errors import Advice, ParameterError, ParameterTypeError, Setting
 from .estimator import BayesianCaseModel
+from .explaining.values import agreement, in_words
+from .explaining.view import View, view_of
+from .explaining.words import counted, listed, percent, phrase
 from .reading.tables import is_missing, read
 
 SHOWN = 0.05  # a printed explanation leaves out clusters with less membership than this
@@ -26,44 +29,75 @@ MEMBERSHIPS, PROTOTYPE = Setting("by", "memberships"), Setting("by", "prototype"
 
 @dataclass(frozen=True)
 class PrototypeEvidence:
-    """A prototype behind a prediction, and what the case has in common with it."""
+    """A prototype behind a prediction, and what the case has in common with it.
+
+    Attributes
+    ----------
+    cluster : int
+        Whose prototype it is.
+    cluster_name : str
+        The name of the cluster.
+    membership : float
+        How much of the case belongs to the cluster.
+    prototype : int
+        Row of the catalogue: of the fitted X, unless there were candidates.
+    name : str
+        The name of that case.
+    label : object
+        Of the prototype; None if it is one of the candidates, which have no labels.
+    values : dict of str to object
+        The prototype's values on its key features, the most telling first.
+    agrees : dict of str to bool or None
+        Does the case have that value, or a similar one? None where it has no value.
+    contribution : float or None
+        Of the membership to the decision for the predicted label; None unless that is linear.
+    """
 
     cluster: int
-    membership: float  # how much of the case belongs to the cluster
-    prototype: int  # row of the catalogue: of the fitted X, unless there were candidates
-    label: Any  # of the prototype; None if it is one of the candidates, which have no labels
-    values: dict[str, Any]  # the prototype's values on its key features, those of the subspace, the most telling first
-    agrees: dict[str, bool | None]  # does the case have that value, or a similar one? None where it has no value
-    contribution: float | None  # of the membership to the decision for the predicted label; None unless that is linear
+    cluster_name: str
+    membership: float
+    prototype: int
+    name: str
+    label: Any
+    values: dict[str, Any]
+    agrees: dict[str, bool | None]
+    contribution: float | None
 
-    def __str__(self):
+    def __str__(self) -> str:
         known = [agrees for agrees in self.agrees.values() if agrees is not None]
-        words = f"{self.membership:.0%} like case {self.prototype}"
+        words = f"{percent(self.membership)} like {self.name}"
         words += "" if self.label is None else f" ({self.label})"
         words += "" if self.contribution is None else f", which adds {self.contribution:+.2f}"
-        words += f": agrees on {sum(known)} of {len(known)} key features"
-        same = [f"{name}={value}" for name, value in self.values.items() if self.agrees[name]]
-        other = [f"{name}={value}" for name, value in self.values.items() if self.agrees[name] is False]
-        words += f", {shortened(same)}" if same else ""
-        return words + (f"; not {shortened(other)}" if other else "")
+        words += f": agrees on {sum(known)} of {counted(len(known), 'key feature')}"
+        same, other = (
+            [phrase(name, value) for name, value in self.values.items() if self.agrees[name] is agrees]
+            for agrees in (True, False)
+        )
+        words += f", {listed(same, MOST_FEATURES)}" if same else ""
+        return words + (f"; not {listed(other, MOST_FEATURES)}" if other else "")
 
 
 @dataclass(frozen=True)
 class PredictionExplanation:
-    """Why a case got its label: the prototypes behind the prediction, the largest membership first."""
+    """Why a case got its label.
+
+    Attributes
+    ----------
+    label : object
+        The predicted label.
+    evidence : tuple of PrototypeEvidence
+        The prototypes behind the prediction, the largest membership first.
+    intercept : float or None
+        Of the decision for the label, which is this plus all contributions; None unless that is linear.
+    """
 
     label: Any
     evidence: tuple[PrototypeEvidence, ...]
-    intercept: float | None  # of the decision for the label, which is this plus all contributions; None unless that is linear
+    intercept: float | None
 
-    def __str__(self):
+    def __str__(self) -> str:
         shown = [e for e in self.evidence if e.membership >= SHOWN] or self.evidence[:1]
         return "\n".join([f"{self.label}:", *(f"  {evidence}" for evidence in shown)])
-
-
-def shortened(names):
-    more = len(names) - MOST_FEATURES
-    return ", ".join(names[:MOST_FEATURES]) + (f" and {more} more" if more > 0 else "")
 
 
 def labels_by_prototype(estimator):
@@ -232,30 +266,20 @@ class BayesianCaseClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
             linear, what the membership contributes to the decision for the predicted label.
         """
         memberships = self._memberships(X)
-        labels, model = self._labels(memberships).tolist(), self.case_model_
-        own = [None] * len(model.prototypes_) if self.prototype_labels_ is None else self.prototype_labels_.tolist()
-        fitted = model.fitted_
-        cases, prototypes = fitted.encoding.encode(read(X))[0], fitted.data.candidates[fitted.prototypes]
-        names = [feature.name for feature in fitted.encoding.features]
+        view = view_of(self.case_model_.fitted_)
+        cases = view.fitted.encoding.encode(read(X))[0]
+        own = self.prototype_labels_
+        parts = [
+            ClusterEvidence(view, s, cases, None if own is None else own.tolist()[s]) for s in range(view.fitted.n_clusters)
+        ]
         weights = linear_weights(self.classifier_, len(self.classes_))
-        key_features = [find_key_features(model, s) for s in range(len(model.prototypes_))]
         explanations = []
-        for case, membership, label in zip(cases, memberships, labels, strict=True):
+        for i, label in enumerate(self._labels(memberships).tolist()):
             coef, intercept = (None, None) if weights is None else weights[int(np.flatnonzero(self.classes_ == label)[0])]
-            evidence = []
-            for s in np.argsort(-membership, kind="stable"):
-                prototype, keys = model.prototype_cases_[s], key_features[s]
-                evidence.append(
-                    PrototypeEvidence(
-                        cluster=int(s),
-                        membership=float(membership[s]),
-                        prototype=int(model.prototypes_[s]),
-                        label=own[s],
-                        values={names[j]: prototype[j] for j in keys},
-                        agrees={names[j]: agree(fitted.data.book, prototypes[s, j], case[j]) for j in keys},
-                        contribution=None if coef is None else float(coef[s] * membership[s]),
-                    )
-                )
+            evidence = [
+                parts[s].of_case(i, float(memberships[i, s]), None if coef is None else float(coef[s] * memberships[i, s]))
+                for s in np.argsort(-memberships[i], kind="stable").tolist()
+            ]
             explanations.append(PredictionExplanation(label, tuple(evidence), intercept))
         return explanations
 
@@ -281,25 +305,35 @@ class BayesianCaseClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         return tags
 
 
-def agree(book, prototype, case):
-    """Does a case with this code agree with a prototype with that one, by the model's similarity? None if it has no value."""
-    return None if case < 0 else bool(case in book.k_idx[book.k_ptr[prototype] : book.k_ptr[prototype + 1]])
+class ClusterEvidence:
+    """What cases have in common with the prototype of a cluster, on its key features, the most telling first."""
 
+    def __init__(self, view: View, s: int, cases: np.ndarray, label: Any):
+        keys = view.key_order(s)
+        self.view, self.s, self.label = view, s, label
+        self.names = [view.values.features[j].name for j in keys.tolist()]
+        self.values = dict(zip(self.names, (view.values.of(j, view.codes(s)[j]) for j in keys.tolist()), strict=True))
+        self.states = agreement(view.fitted, s, cases, keys)
 
-def find_key_features(model, s):
-    """The features of the subspace that the prototype has a value for; first those whose value is rarest in other clusters."""
-
-    def telling(j):
-        chance = model.value_probabilities_[j][:, model.feature_values_[j].index(model.prototype_cases_[s, j])]
-        return chance[s] / chance.mean()
-
-    keys = [j for j in np.flatnonzero(model.subspaces_[s]) if model.prototype_cases_[s, j] is not None]
-    return sorted(keys, key=telling, reverse=True)
+    def of_case(self, i: int, membership: float, contribution: float | None) -> PrototypeEvidence:
+        prototype = self.view.prototype(self.s)
+        return PrototypeEvidence(
+            cluster=self.s,
+            cluster_name=self.view.names[self.s],
+            membership=membership,
+            prototype=prototype.row,
+            name=prototype.name,
+            label=self.label,
+            values=self.values,
+            agrees=dict(zip(self.names, map(in_words, self.states[i].tolist()), strict=True)),
+            contribution=contribution,
+        )
 
 
 def prototype_labels(model, y):
     """The label of each cluster's prototype: that of most of the tied cases; if labels tie, too, the first-named case's."""
-    labels = [Counter(y[list(ranked[0].ties)].tolist()).most_common(1)[0][0] for ranked in model.prototype_probabilities_]
+    ranking = model.fitted_.prototype_ranking
+    labels = [Counter(y[list(ranked[0].ties)].tolist()).most_common(1)[0][0] for ranked in ranking]
     return np.array(labels, dtype=y.dtype)
 
 

@@ -19,16 +19,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from . import __version__, predicting
 from .errors import ParameterError, Setting
-from .explaining.explanation import (
-    AgreementExplanation,
-    CaseExplanation,
-    ModelExplanation,
-    PairExplanation,
-    explain,
-    explain_agreement,
-    explain_case,
-    explain_pair,
-)
+from .explaining.agreement import explain_agreement
+from .explaining.cases import explain_case
+from .explaining.clusters import explain
+from .explaining.explanation import AgreementExplanation, CaseExplanation, ModelExplanation, PairExplanation
+from .explaining.naming import check_cluster_names, make_names
+from .explaining.pairs import explain_pair
 from .fitted import Fitted, Interval, KeptDraws
 from .parameters import (
     check_names,
@@ -43,8 +39,8 @@ from .reading.encoding import FeatureTable, describe, types_in_words
 from .reading.tables import index_names, read
 from .sampling.checkpoint import seed_of
 from .sampling.diagnostics import Diagnostics, to_arviz
-from .sampling.posterior import Candidate
 from .sampling.problem import Given, Settings, is_int, prepare
+from .sampling.prototypes import Candidate
 from .sampling.run import Report, Run, Watch, run_to_end
 from .storage import FileFormatError
 
@@ -117,21 +113,24 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     Attributes
     ----------
     prototypes_ : ndarray of shape (n_clusters,)
-        Row of the catalogue that is each cluster's prototype; p_s in the paper. Of the cases at least half as probable as the
-        most probable one it is the most typical. Clusters go from large to small.
+        Row of the catalogue that is each cluster's prototype; p_s in the paper. It is the most probable member of the cluster,
+        and the most typical of several that are as probable; a case that is empty is none. Clusters go from large to small.
+        If no candidate that may be chosen is a member, it is the most probable one that stands for no other cluster.
     prototype_cases_ : ndarray of shape (n_clusters, n_features)
         The values of the prototypes.
     prototype_probabilities_ : list of tuples of Candidate
-        For each cluster its prototype and after it the most probable others, with their posterior probability and the cases
-        that tie with them.
+        For each cluster every case that was drawn as its prototype, members or not, with its posterior probability and the
+        cases that tie with it, the most probable first.
     subspaces_ : ndarray of bool, shape (n_clusters, n_features)
         The features that matter to each cluster: posterior probability above one half; ω_sj in the paper.
     subspace_probabilities_ : ndarray of shape (n_clusters, n_features)
         Posterior probability that the feature matters.
     memberships_ : ndarray of shape (n_samples, n_clusters)
-        Posterior mean of the mixture weights of each case; π_i in the paper.
+        Posterior mean of the mixture weights of each case; π_i in the paper. Cases with the same values have the same.
     labels_ : ndarray of shape (n_samples,)
         The cluster with the largest membership.
+    cluster_names_ : list of str or None
+        Names that `name_clusters` gave to the clusters.
     value_probabilities_ : list of ndarrays of shape (n_clusters, n_values)
         For each feature the posterior mean distribution of its values in each cluster; φ_sj in the paper.
     feature_values_ : list of tuples
@@ -144,8 +143,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         How much of the memberships each chain shares with the best chain, the one with the highest mean log joint. Results
         are averages over the chains that share at least 0.9, the best one included; the others found other clusters.
     diagnostics_ : Diagnostics
-        Have the chains converged? `print(model.diagnostics_)` shows a verdict, R-hat and effective sample sizes. A fit that has
-        not converged warns with a `ConvergenceWarning`.
+        Have the chains converged? `print(model.diagnostics_)` shows a verdict, R-hat and effective sample sizes. A fit whose
+        clusters are not settled warns with a `ConvergenceWarning`.
     n_iter_ : int
         Sweeps that each chain has made.
     n_clusters_ : int
@@ -375,6 +374,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         self.n_iter_ = fitted.n_sweeps
         self.interrupted_ = fitted.interrupted
         self.case_names_: list[str] | None = None if fitted.case_names is None else list(fitted.case_names)
+        self.cluster_names_: list[str] | None = None if fitted.cluster_names is None else list(fitted.cluster_names)
         if fitted.draws is not None:
             self.draws_: KeptDraws = fitted.draws
         elif hasattr(self, "draws_"):
@@ -394,6 +394,31 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         """
         check_is_fitted(self)
         self._show(self.fitted_.named(check_names(names, len(self.fitted_.data.candidates))))
+        return self
+
+    def name_clusters(self, names: Sequence[Any] | Mapping[int, Any] | None = None) -> BayesianCaseModel:
+        """Give the clusters names, which explanations, plots and reports then use and `save` keeps.
+
+        Parameters
+        ----------
+        names : sequence of str, mapping of int to str, or None, default=None
+            A name for each cluster, or for some of them by their number. None, and clusters that the mapping leaves out, get
+            short names made of what sets them apart; explanations use such names anyway.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> from bayescase import BayesianCaseModel, load_recipes
+        >>> model = BayesianCaseModel(5, n_iter=200, random_state=0).fit(load_recipes().table)
+        >>> model.name_clusters({0: "pasta"}).cluster_names_[0]
+        'pasta'
+        """
+        check_is_fitted(self)
+        made = make_names(self.fitted_)
+        self._show(self.fitted_.with_cluster_names(made if names is None else check_cluster_names(names, made)))
         return self
 
     def describe_features(self) -> FeatureTable:

@@ -11,16 +11,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import storage
+from .errors import Setting
+from .kernels import value_counts
 from .reading.encoding import Encoding
 from .sampling.diagnostics import TRACED, Diagnostics, diagnose
+from .sampling.folding import Folds
 from .sampling.hyper import LEARNED, Learn
 from .sampling.plan import Plan, Round
-from .sampling.posterior import AGREE, Candidate, Posterior, summarise, top_candidates
+from .sampling.posterior import AGREE, Posterior, equal_cases, summarise
 from .sampling.problem import STARTS, Problem, is_int
+from .sampling.prototypes import NEVER, Candidate, Catalogue, prototype_posterior, rank_prototypes
 from .sampling.run import Draws, Run
 from .state import Codebook, Data, Hyper
 
-TOP_CANDIDATES = 10
 NUMBERS = ("alpha", "lam", "c", "gamma")  # of Hyper; the rest are arrays
 PARTS = ("data", "book", "given", "posterior", "trace", "hyper", "draws")  # of a file
 
@@ -57,13 +60,14 @@ class Fitted:
     interrupted: bool = False
     draws: KeptDraws | None = None
     case_names: tuple[str, ...] | None = None  # of the rows of the catalogue
+    cluster_names: tuple[str, ...] | None = None  # given by a person
     settings: Mapping[str, Any] | None = None  # the parameters of the estimator, as JSON takes them
 
     @classmethod
     def of_run(cls, run: Run, case_names: tuple[str, ...] | None = None) -> Fitted:
         """What the chains of a run have found so far."""
         problem, draws = run.problem, run.draws()
-        posterior = summarise(draws.chains, prune=problem.learn.beta)
+        posterior = summarise(draws.chains, equal_cases(problem.data), prune=problem.learn.beta)
         return cls(
             problem=problem,
             hyper=mean_hyper(problem, posterior, draws),
@@ -101,7 +105,7 @@ class Fitted:
 
     @property
     def n_sweeps(self) -> int:
-        return self.trace["log_joint"].shape[1]
+        return int(self.trace["log_joint"].shape[1])
 
     @property
     def n_chains(self) -> int:
@@ -119,6 +123,10 @@ class Fitted:
         """The same with other names of the rows of the catalogue."""
         return replace(self, case_names=names)
 
+    def with_cluster_names(self, names: tuple[str, ...] | None) -> Fitted:
+        """The same with other names of the clusters."""
+        return replace(self, cluster_names=names)
+
     def with_settings(self, settings: Mapping[str, Any]) -> Fitted:
         return replace(self, settings=settings)
 
@@ -126,19 +134,59 @@ class Fitted:
 
     @cached_property
     def labels(self) -> np.ndarray:
-        """(N,) The cluster with the largest membership."""
-        return np.argmax(self.posterior.memberships, axis=1)
+        """(N,) The cluster with the largest membership; equal cases have equal memberships, so equal labels."""
+        labels: np.ndarray = np.argmax(self.posterior.memberships, axis=1)
+        return labels
+
+    @cached_property
+    def sizes(self) -> np.ndarray:
+        """(S,) Cases whose main cluster it is."""
+        return np.bincount(self.labels, minlength=self.n_clusters)
+
+    @cached_property
+    def cases_with(self) -> np.ndarray:
+        """(ΣV, S) How many cases of each cluster have each value."""
+        n_values = int(self.encoding.offset[-1])
+        counts: np.ndarray = value_counts(self.data.x, self.labels, self.n_clusters, n_values)
+        return counts
+
+    @property
+    def folds(self) -> Folds:
+        """The clusters, as new cases are folded into them."""
+        return Folds(self.posterior, self.hyper, self.data.offset, self.plan.seed)
 
     @cached_property
     def candidates(self) -> list[tuple[Candidate, ...]]:
-        """For each cluster its prototype and after it the most probable others."""
+        """For each cluster the posterior of its prototype: every case that was drawn, the most probable first."""
+        return prototype_posterior(self.posterior.p, self.data.candidates, self.data.log_weight)
+
+    @cached_property
+    def prototype_ranking(self) -> list[tuple[Candidate, ...]]:
+        """For each cluster the case that stands for it, and after it the other members that were drawn."""
         post, data = self.posterior, self.data
-        return top_candidates(post.p, data.candidates, data.log_weight, post.values, TOP_CANDIDATES)
+        n_draws = post.p.shape[0] * post.p.shape[1]
+        return rank_prototypes(self.candidates, Catalogue(data.candidates, data.log_weight, self.homes, post.values, n_draws))
+
+    @cached_property
+    def homes(self) -> np.ndarray:
+        """(M,) The cluster that each row of the catalogue belongs to; NEVER for empty rows, and for others never drawn.
+
+        A case of the fit belongs to its main cluster. A row of a catalogue of its own is folded in.
+        """
+        catalogue = self.data.candidates
+        if self.data.own_cases:
+            homes = self.labels.copy()
+        else:
+            rows = np.unique(self.posterior.p)
+            homes = np.full(len(catalogue), NEVER)
+            homes[rows] = np.argmax(self.folds.memberships(catalogue[rows]), axis=1)
+        homes[self.encoding.is_empty(catalogue)] = NEVER
+        return homes
 
     @cached_property
     def prototypes(self) -> np.ndarray:
-        """(S,) Row of the catalogue."""
-        return np.array([ranked[0].row for ranked in self.candidates])
+        """(S,) Row of the catalogue: a member of its cluster, and of no two clusters the same."""
+        return np.array([ranked[0].row for ranked in self.prototype_ranking])
 
     @cached_property
     def prototype_values(self) -> np.ndarray:
@@ -157,7 +205,9 @@ class Fitted:
 
     @cached_property
     def diagnostics(self) -> Diagnostics:
-        return diagnose(self.trace, self.kept, self.posterior.overlap)
+        name, most = "n_iter" if len(self.plan.rounds) == 1 else "max_iter", self.plan.n_iter
+        longer = Setting(name, most if self.interrupted else 2 * most)
+        return diagnose(self.trace, self.kept, self.posterior.overlap, longer)
 
     def pooled(self, name: str) -> np.ndarray:
         """A traced quantity over the kept sweeps of the chains that the results rest on."""
@@ -182,7 +232,7 @@ class Fitted:
 
     # --- files ----------------------------------------------------------------------------------------------------------
 
-    def save(self, path: str | os.PathLike) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Write to one file: arrays and JSON, no pickle."""
         header, parts = problem_parts(self.problem)
         header |= {
@@ -191,6 +241,7 @@ class Fitted:
             "interrupted": self.interrupted,
             "hyper": {name: getattr(self.hyper, name) for name in NUMBERS},
             "case_names": None if self.case_names is None else list(self.case_names),
+            "cluster_names": None if self.cluster_names is None else list(self.cluster_names),
         }
         parts |= {
             "posterior": self.posterior._asdict(),
@@ -202,7 +253,7 @@ class Fitted:
         storage.write(path, "model", header, arrays)
 
     @classmethod
-    def load(cls, path: str | os.PathLike) -> Fitted:
+    def load(cls, path: str | os.PathLike[str]) -> Fitted:
         """Read what `save` wrote. A damaged, foreign or newer file raises `FileFormatError`."""
         header, arrays = storage.read(path, "model")
         try:
@@ -211,16 +262,18 @@ class Fitted:
             for name, value in arrays.items():
                 kind, _, rest = name.partition("/")
                 parts[kind][rest] = value
-            names = header["case_names"]
+            names, of_clusters = header["case_names"], header["cluster_names"]
+            of_hyper: dict[str, Any] = {**parts["hyper"]}
             fitted = cls(
                 problem=problem_from_parts(header, parts),
-                hyper=Hyper(**header["hyper"], **parts["hyper"]),
+                hyper=Hyper(**header["hyper"], **of_hyper),
                 posterior=Posterior(**parts["posterior"]),
                 trace=parts["trace"],
                 kept=Round(*header["kept"]),
                 interrupted=header["interrupted"],
                 draws=KeptDraws(**parts["draws"]) if parts["draws"] else None,
                 case_names=None if names is None else tuple(names),
+                cluster_names=None if of_clusters is None else tuple(of_clusters),
                 settings=header["settings"],
             )
             check(fitted)
@@ -234,7 +287,8 @@ def mean_hyper(problem: Problem, posterior: Posterior, draws: Draws) -> Hyper:
     S, learn, hyper = posterior.memberships.shape[1], problem.learn, problem.hyper
     pooled = posterior.overlap >= AGREE
     mean = {name: float(draws.trace[name][pooled, draws.kept.first : draws.kept.end].mean()) for name in learn.names}
-    q = np.where(learn.q_free, mean.pop("q", 0.5), hyper.q)[:S]
+    free = np.zeros(hyper.q.shape, bool) if learn.q_free is None else learn.q_free
+    q = np.where(free, mean.pop("q", 0.5), hyper.q)[:S]
     beta = posterior.prior.mean(axis=0)
     return hyper._replace(**mean, beta=beta / beta.sum(), q=q)
 
@@ -307,8 +361,8 @@ def check(fitted: Fitted) -> None:
     need(set(TRACED) <= set(trace) <= {*TRACED, *LEARNED, "clusters_in_use"}, "traces")
     need(np.array_equal(book.offset, fitted.encoding.offset) and book.offset.dtype == np.int64, "offsets")
     need(is_int(plan.seed) and 0 <= plan.seed < 2**63, "seed")
-    names = fitted.case_names
-    need(names is None or (len(names) == M and all(isinstance(name, str) for name in names)), "names")
+    for names, n in ((fitted.case_names, M), (fitted.cluster_names, S)):
+        need(names is None or (len(names) == n and all(isinstance(name, str) for name in names)), "names")
     need(is_int(first) and is_int(end) and is_int(plan.thin), "kept sweeps")
     need(0 <= first < end <= T and plan.thin > 0 and isinstance(fitted.interrupted, bool), "kept sweeps")
     need(all(isinstance(value, float) for value in (hyper.alpha, hyper.lam, hyper.c, hyper.gamma)), "hyperparameters")
@@ -331,6 +385,7 @@ def check(fitted: Fitted) -> None:
         (post.memberships, (N, S)),
         (post.values, (V, S)),
         (post.omega_prob, (S, P)),
+        (post.copied, (V, S)),
         (post.tables, (None, V, S)),
         (post.prior, (len(post.tables), S)),
         (post.overlap, (C,)),
@@ -379,8 +434,8 @@ def need_codes(array: np.ndarray, shape: tuple[int | None, ...], low: int, high:
     need(array.size > 0 and array.min() >= low and array.max() < high, "codes")
 
 
-def need_numbers(array: np.ndarray, shape: tuple[int | None, ...]) -> None:
-    need(array.dtype.kind in "fb" and fits(array.shape, shape), "shape")
+def need_numbers(array: np.ndarray | None, shape: tuple[int | None, ...]) -> None:
+    need(array is not None and array.dtype.kind in "fb" and fits(array.shape, shape), "shape")
 
 
 def fits(shape: tuple[int, ...], wanted: tuple[int | None, ...]) -> bool:

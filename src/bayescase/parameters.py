@@ -56,7 +56,7 @@ def check_names(names: Sequence[Any] | None, M: int) -> tuple[str, ...] | None:
 
 
 def warn_of_results(fitted: Fitted) -> None:
-    """Say that the run was stopped, that there may be more clusters, or that it has not converged."""
+    """Say that the run was stopped, that there may be more clusters, or that its clusters are not settled."""
     if fitted.interrupted:
         n, made, plan = fitted.posterior.p.shape[1], fitted.n_sweeps, fitted.plan
         warnings.warn(
@@ -81,7 +81,7 @@ def warn_of_results(fitted: Fitted) -> None:
             ),
             stacklevel=4,
         )
-    if not fitted.diagnostics.converged:
+    if not fitted.diagnostics.sound:
         warnings.warn(f"{fitted.diagnostics.verdict} {fitted.diagnostics.advice}", ConvergenceWarning, stacklevel=4)
 
 

@@ -2,54 +2,35 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
 
 from .fitted import Fitted
-from .kernels import PARTICLES, fold_in, log_probability, make_fold, stream
+from .kernels import PARTICLES, fold_in, log_probability
+from .sampling.folding import FOLD
 
-FOLD, SCORE, DRAW = 1 << 20, 1 << 21, 1 << 22  # streams of random numbers beside those of the chains 0, 1, 2, …
+SCORE, DRAW = 1 << 21, 1 << 22  # streams of random numbers beside FOLD
 
 
 def memberships(fitted: Fitted, x: np.ndarray, n_jobs: int = 1) -> np.ndarray:
     """(N, S) Posterior mean of π of cases with codes x, folded into the fitted clusters."""
-    mean = np.zeros((len(x), fitted.n_clusters))
-    each_fold(fitted, x, FOLD, n_jobs, lambda rows, d, fold, seed: fold_in(x[rows], fold, seed, mean[rows]))
-    return mean / mean.sum(axis=1, keepdims=True)
+    return fitted.folds.memberships(x, n_jobs)
 
 
 def memberships_by_draw(fitted: Fitted, x: np.ndarray) -> np.ndarray:
     """(draws, N, S) The same by each draw of φ that was kept for new cases."""
-    each = np.zeros((len(fitted.posterior.tables), len(x), fitted.n_clusters))
-    each_fold(fitted, x, FOLD, 1, lambda rows, d, fold, seed: fold_in(x[rows], fold, seed, each[d, rows]))
+    each = np.zeros((len(fitted.folds), len(x), fitted.n_clusters))
+    fitted.folds.each(len(x), FOLD, 1, lambda rows, d, fold, seed: fold_in(x[rows], fold, seed, each[d, rows]))
     return each / each.sum(axis=2, keepdims=True)
 
 
 def log_probabilities(fitted: Fitted, x: np.ndarray, n_jobs: int = 1) -> np.ndarray:
     """(N,) Log predictive probability of cases with codes x, averaged over draws of φ."""
-    value = np.zeros((len(fitted.posterior.tables), len(x), PARTICLES))
-    each_fold(fitted, x, SCORE, n_jobs, lambda rows, d, fold, seed: log_probability(x[rows], fold, seed, value[d, rows]))
+    value = np.zeros((len(fitted.folds), len(x), PARTICLES))
+    fitted.folds.each(len(x), SCORE, n_jobs, lambda rows, d, fold, seed: log_probability(x[rows], fold, seed, value[d, rows]))
     return logsumexp(value, axis=(0, 2)) - np.log(len(value) * PARTICLES)
-
-
-def each_fold(fitted: Fitted, x: np.ndarray, purpose: int, n_jobs: int, kernel: Callable[..., Any]) -> None:
-    """kernel(rows, d, fold, seed) for every kept table d of φ and every block of rows, a block per thread."""
-    seed, alpha = stream(fitted.plan.seed, purpose), fitted.hyper.alpha
-
-    def block(rows: slice) -> None:
-        for d, (phi, prior) in enumerate(zip(fitted.posterior.tables, fitted.posterior.prior, strict=True)):
-            total = float(prior.sum())
-            hyper = fitted.hyper._replace(alpha=total if alpha > 0 else 0.0, beta=prior / total)
-            kernel(rows, d, make_fold(fitted.data.offset, hyper, phi), seed)
-
-    edges = np.linspace(0, len(x), min(n_jobs, max(len(x), 1)) + 1).astype(int)
-    with ThreadPoolExecutor(n_jobs) as pool:
-        list(pool.map(block, [slice(lo, hi) for lo, hi in itertools.pairwise(edges)]))
 
 
 def sample(fitted: Fitted, n: int, seed: Any = None) -> tuple[np.ndarray, np.ndarray]:

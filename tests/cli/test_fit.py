@@ -21,8 +21,8 @@ from .calling import SHORT, call, refused
 
 def test_fit_prints_the_clusters_and_compares_them(folder):
     shown = (folder / "shown").read_text()
-    assert shown.startswith("40 cases, 5 features, 3 clusters. ")
-    assert re.search(r"^Cluster 2: \d+ cases like case \d+", shown, re.M)
+    assert shown.startswith("40 cases, 5 features, 3 clusters.\n")
+    assert re.search(r"^Cluster 2: .+\n  \d+ of 40 cases, like case \d+ \(", shown, re.M)
     score = re.search(r"^Compared with cluster: NMI (\d\.\d+), ARI (-?\d\.\d+) \(40 cases\)\.$", shown, re.M)
     assert float(score[1]) > 0.1
 

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import itertools
 import json
 import re
 
@@ -47,7 +48,10 @@ def test_explain(folder, tmp_path):
     assert call("explain", model).stdout.strip() == str(fitted.explain())
     assert "like case " in call("explain", model).stdout
     assert call("explain", model, "--row", 3).stdout == call("explain", model, "--row", "case 4").stdout
-    assert call("explain", model, "--case", folder / "data.csv", "--row", 3).stdout.strip() == str(fitted.explain_case(3))
+    assert call("explain", model, "--row", 3).stdout.strip() == str(fitted.explain_case(3))
+    (new,) = itertools.islice(csv.DictReader(io.StringIO((folder / "data.csv").read_text())), 3, 4)
+    new = {name: new[name] or None for name in new if name.startswith("f")}
+    assert call("explain", model, "--case", folder / "data.csv", "--row", 3).stdout.strip() == str(fitted.explain_case(new))
     assert json.loads(call("explain", model, "--json").stdout) == fitted.explain().to_json()
     assert json.loads(call("explain", model, "--pair", 0, 2, "--json").stdout)["kind"] == "PairExplanation"
     (tmp_path / "one.csv").write_text("f5,f1,f2,f3,f4\nv1,v2,v3,v4,v1\n")

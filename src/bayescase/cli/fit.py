@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..errors import advise
 from .cases import read_to_fit
-from .errors import STOPPED, in_options
+from .errors import STOPPED, as_option
 from .options import FORCE, ID, JOBS, JSON, MODELLING, READING, SEED, NumberOr
 from .output import check_output, is_model, say, say_json
 
@@ -137,7 +138,7 @@ def show(model: BayesianCaseModel, title: str) -> None:
     explained = model.explain()
     say(explained, lambda: Group(explanation_table(explained, title), escape(explained.verdict)))
     if not model.interrupted_ and not explained.converged:
-        click.echo(in_options(model.diagnostics_.advice))
+        click.echo(advise(model.diagnostics_.remedies, as_option))
 
 
 def agreement(known: Sequence[Any], labels: Iterable[int]) -> dict[str, Any]:

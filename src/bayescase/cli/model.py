@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from .cases import FileOptions, read_new_cases, row_of
-from .errors import in_options
+from .errors import as_option
 from .options import FORCE, ID, IMAGE, JOBS, JSON, READING
 from .output import as_text, check_output, has_columns, is_signed, naming, say, say_json, write_text
 
@@ -134,7 +133,7 @@ def info(model: str, as_json: bool) -> None:
                 "parameters": params,
                 "learned": {name: value._asdict() for name, value in fitted.hyperparameters_.items()},
                 "sweeps": fitted.n_iter_,
-                "diagnostics": asdict(found) | {"quantities": {k: v._asdict() for k, v in found.quantities.items()}},
+                "diagnostics": found.to_json(as_option),
             }
         )
         return
@@ -149,7 +148,7 @@ def info(model: str, as_json: bool) -> None:
     rows = [(f.name, f.type, f.n_values, f"{f.missing:.1%}", f.values) for f in features]
     click.echo("")
     say(features, lambda: plain_table("Features", ("Feature", "Type", "Values", "Missing", ""), rows))
-    click.echo("\n" + (str(found).replace(found.advice, in_options(found.advice)) if found.advice else str(found)))
+    click.echo("\n" + found.render(as_option))
 
 
 @click.command()
@@ -189,11 +188,11 @@ def plot(model: str, kind: str, output: str, force: bool, cluster: int, row: str
         "prototypes": lambda: plots.plot_prototypes(fitted.explain(), image_shape=shape),
         "subspaces": lambda: plots.plot_subspaces(fitted.explain()),
         "values": lambda: plots.plot_values(fitted.explain()),
-        "memberships": lambda: plots.plot_memberships(fitted),
+        "memberships": lambda: plots.plot_memberships(fitted.fitted_),
         "agreement": lambda: plots.plot_agreement(fitted.explain_agreement(cluster)),
         "case": lambda: plots.plot_case(fitted.explain_case(row_of(row, len(fitted.labels_), fitted.case_names_))),
-        "ribbon": lambda: plots.plot_ribbon(fitted),
-        "history": lambda: plots.plot_history(fitted, image_shape=shape),
+        "ribbon": lambda: plots.plot_ribbon(fitted.fitted_),
+        "history": lambda: plots.plot_history(fitted.fitted_, image_shape=shape),
     }[kind]()
     signature = {"Software" if suffix == "png" else "Creator": "bayescase"}  # so that the next picture may replace it
     with naming(output), replacing(output) as file:

@@ -9,8 +9,8 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.datasets import load_digits
 
 from ..errors import ParameterError
-from ..explaining.render.cards import EMPTY, MARKED, PLAIN, pixels
 from ..explaining.render.drawing import SMALL, Sheet
+from ..explaining.render.images import EMPTY, MARKED, PLAIN, pixels
 from ..fitted import Fitted
 from ..lda import ABSENT, fit_lda, has_lda
 from ..sampling.plan import one_round

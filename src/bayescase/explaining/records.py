@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 
-def plain(value) -> Any:
+def plain(value: Any) -> Any:
     """NumPy's numbers as Python's, tuples as lists, dataclasses as dictionaries."""
     if is_dataclass(value):
         return {f.name: plain(getattr(value, f.name)) for f in fields(value)}

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..errors import Advice, ParameterError, Setting, TableWarning
+from ..state import chunks
 from .features import Feature, Learned, count_codes, learn_feature, local_codes
 from .rules import TYPES, check_markers, is_whole, make_rules
 from .tables import AnyColumn, Marker, SparseColumn, Table, Wanted, listed, plain
@@ -96,6 +98,31 @@ class Encoding:
             out[:, j] = values[np.where(x[:, j] < 0, -1, x[:, j] - self.offset[j])]
         return out
 
+    @cached_property
+    def optional(self) -> np.ndarray:
+        """(P,) Does the feature say whether something is there, such as an ingredient? 0 and 1 do if all other features do."""
+        clear = np.array([tells_presence(feature) for feature in self.features])
+        zero_one = np.array([set(feature.values) <= {0, 1} for feature in self.features])
+        return clear | zero_one if (clear | zero_one).all() else clear
+
+    @cached_property
+    def absent(self) -> np.ndarray:
+        """(P,) The code that says that it is not there; -1 if there is none."""
+        local = np.array([next((k for k, v in enumerate(f.values) if says_absent(v)), -1) for f in self.features])
+        return np.where(self.optional & (local >= 0), self.offset[:-1] + local, -1)
+
+    @property
+    def is_set(self) -> bool:
+        """Does the table say what is present, and nothing else?"""
+        return bool(self.optional.all())
+
+    def is_empty(self, x: np.ndarray) -> np.ndarray:
+        """(N,) Is there nothing in a row: nothing observed, or nothing present?"""
+        empty = np.empty(len(x), dtype=bool)
+        for rows in chunks(*x.shape):
+            empty[rows] = ((x[rows] < 0) | (x[rows] == self.absent)).all(axis=1)
+        return empty
+
     def to_json(self) -> dict[str, Any]:
         """What `from_json` needs, as plain lists, words and numbers."""
         return {
@@ -121,6 +148,22 @@ class Encoding:
         if not all(map(fits, features)):
             raise ValueError("values")
         return cls(features, wanted, check_markers(parts["missing_values"]))
+
+
+ABSENT = ("false", "absent")
+PRESENT = ("true", "present")
+
+
+def tells_presence(feature: Feature) -> bool:
+    """Counts, True and False, and the words for these."""
+    words = {str(value).lower() for value in feature.values}
+    pairs = zip(ABSENT, PRESENT, strict=True)
+    return feature.type == "count" or any(words <= set(pair) for pair in pairs)
+
+
+def says_absent(value: Any) -> bool:
+    """Does the value of an optional feature say that something is not there?"""
+    return value == 0 or str(value).lower() in ABSENT
 
 
 def fits(feature: Feature) -> bool:

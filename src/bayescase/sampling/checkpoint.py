@@ -35,18 +35,18 @@ def fingerprint(problem: Problem) -> str:
     return digest.hexdigest()
 
 
-def seed_of(path: str | os.PathLike) -> int | None:
+def seed_of(path: str | os.PathLike[str]) -> int | None:
     """The seed of the run that the checkpoint at `path` belongs to; None if there is no checkpoint."""
     return storage.read_header(path, "checkpoint")["seed"] if os.path.exists(path) else None
 
 
-def save(path: str | os.PathLike, print_: str, problem: Problem, chains: list[Chain], stage: Stage) -> None:
+def save(path: str | os.PathLike[str], print_: str, problem: Problem, chains: list[Chain], stage: Stage) -> None:
     arrays = {f"{c}/{name}": value for c, chain in enumerate(chains) for name, value in chain.arrays(stage.sweep).items()}
     header = {"fingerprint": print_, "seed": problem.plan.seed, "rounds": problem.plan.rounds, **stage._asdict()}
     storage.write(path, "checkpoint", header, arrays)
 
 
-def resume(path: str | os.PathLike, print_: str, problem: Problem, chains: list[Chain]) -> Stage:
+def resume(path: str | os.PathLike[str], print_: str, problem: Problem, chains: list[Chain]) -> Stage:
     """Put the chains back where the checkpoint left them; returns the stage. A finished run goes on if the plan is longer."""
     header, arrays = storage.read(path, "checkpoint")
     stage = Stage(*(header[name] for name in Stage._fields))

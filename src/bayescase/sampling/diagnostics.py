@@ -3,13 +3,20 @@
 Rank-normalised split R-hat, bulk and tail effective sample size as in Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021).
 """
 
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
+from ..errors import Advice, Setting, Words, advise, in_python
+from .hyper import Learn
+from .plan import Round
 from .posterior import AGREE
 
 QUANTITIES = ("log_joint", "purity", "subspace_size", "entropy")
@@ -17,7 +24,7 @@ RATES = ("cells_moved", "cases_relabelled", "prototypes_changed")
 TRACED = QUANTITIES + RATES  # after every sweep of every chain
 
 
-def traced(learn):
+def traced(learn: Learn) -> tuple[str, ...]:
     """The names of all that is traced: the learned hyperparameters, too, and how many clusters are in use if that is found."""
     return TRACED + learn.names + (("clusters_in_use",) if learn.beta else ())
 
@@ -27,6 +34,8 @@ def traced(learn):
 # truth ask for 400.
 ENOUGH_DRAWS = 100
 LARGEST_R_HAT = 1.05
+SOUND_DRAWS = 25  # a standard error of 0.1: enough to say what the clusters are
+SOUND_R_HAT = 1.2
 FEWEST_SWEEPS = 4  # two halves of two
 
 
@@ -48,11 +57,13 @@ class Diagnostics:
     Attributes
     ----------
     converged : bool
-        All chains found the same clusters, and there are enough effective draws.
+        All chains found the same clusters, and every quantity has enough effective draws.
+    sound : bool
+        All chains found the same clusters, and probabilities are exact to about 0.1. A fit that is not sound warns.
     verdict : str
-        What was found, in one line.
-    advice : str
-        What to do about it; empty if there is nothing to do.
+        What was found and how sure it is, in a sentence or two.
+    remedies : tuple of Advice
+        What to do about it, one way or another; empty if there is nothing to do.
     quantities : dict of str to Quantity
         Mean, standard deviation, R-hat (over the chains that agree with the best one, and over all), bulk and tail effective
         sample size of the log joint, the mean purity of the cases (the share of a case's cells in its main cluster), the
@@ -69,16 +80,24 @@ class Diagnostics:
     """
 
     converged: bool
+    sound: bool
     verdict: str
-    advice: str
+    remedies: tuple[Advice, ...]
     quantities: dict[str, Quantity]
     rates: dict[str, float]
     n_chains: int
     n_agreeing: int
     n_sweeps: int
 
-    def __str__(self):
-        lines = [self.verdict, *([self.advice] if self.advice else []), ""]
+    @property
+    def advice(self) -> str:
+        """What to do about it, in a sentence with Python's words; "" if there is nothing to do."""
+        return advise(self.remedies)
+
+    def render(self, words: Words = in_python) -> str:
+        """The verdict, the advice in the words of a front end, and a table of the quantities."""
+        advice = advise(self.remedies, words)
+        lines = [self.verdict, *([advice] if advice else []), ""]
         lines.append(f"{'':13}{'mean':>12}{'sd':>10}{'R-hat':>8}{'R-hat all':>11}{'ESS bulk':>10}{'ESS tail':>10}")
         for name, of in self.quantities.items():
             lines.append(
@@ -88,15 +107,32 @@ class Diagnostics:
         shares = ", ".join(f"{in_words(name)} {share:.2%}" for name, share in self.rates.items())
         return "\n".join([*lines, "", f"A sweep's changes: {shares}."])
 
+    def __str__(self) -> str:
+        return self.render()
 
-def in_words(name):
+    def to_json(self, words: Words = in_python) -> dict[str, Any]:
+        """Plain words and numbers; the advice in the words of a front end."""
+        return {
+            "converged": self.converged,
+            "sound": self.sound,
+            "verdict": self.verdict,
+            "advice": advise(self.remedies, words),
+            "quantities": {name: of._asdict() for name, of in self.quantities.items()},
+            "rates": self.rates,
+            "n_chains": self.n_chains,
+            "n_agreeing": self.n_agreeing,
+            "n_sweeps": self.n_sweeps,
+        }
+
+
+def in_words(name: str) -> str:
     return name.replace("_", " ")
 
 
 # --- R-hat and effective sample size of x, (chains, sweeps) -------------------------------------------------------------
 
 
-def r_hat(x):
+def r_hat(x: np.ndarray) -> float:
     """The larger of R-hat of the ranks and of the ranks of the distances from the median; each chain is cut in two.
 
     A quantity that never changes has R-hat 1: nothing speaks against it.
@@ -107,7 +143,7 @@ def r_hat(x):
     return max(spread(normal_ranks(halves)), spread(normal_ranks(abs(halves - np.median(halves)))))
 
 
-def spread(x):
+def spread(x: np.ndarray) -> float:
     """√(var⁺ / W): the spread of all draws over that within a chain."""
     n = x.shape[1]
     between, within = x.mean(axis=1).var(ddof=1), x.var(axis=1, ddof=1).mean()
@@ -116,18 +152,18 @@ def spread(x):
     return float(np.sqrt(between / within + (n - 1) / n))
 
 
-def ess_bulk(x):
+def ess_bulk(x: np.ndarray) -> float:
     return ess(normal_ranks(split(x))) if x.shape[1] >= FEWEST_SWEEPS else np.nan
 
 
-def ess_tail(x):
+def ess_tail(x: np.ndarray) -> float:
     """Of the 5% and the 95% quantile, the smaller."""
     if x.shape[1] < FEWEST_SWEEPS:
         return np.nan
     return min(ess(split(x <= edge).astype(float)) for edge in np.quantile(x, (0.05, 0.95)))
 
 
-def ess(x):
+def ess(x: np.ndarray) -> float:
     """Effective draws by Geyer's initial monotone sequence of autocorrelations; all of them if x never changes."""
     C, n = x.shape
     if not np.isfinite(x).all():
@@ -145,28 +181,32 @@ def ess(x):
     return float(C * n / max(tau, 1.0 / np.log10(C * n)))
 
 
-def autocovariance(x):
+def autocovariance(x: np.ndarray) -> np.ndarray:
     """At every lag, for each chain, divided by n."""
     n = x.shape[1]
     spectrum = np.fft.rfft(x - x.mean(axis=1, keepdims=True), n=2 * n)
-    return np.fft.irfft(np.abs(spectrum) ** 2, n=2 * n)[:, :n] / n
+    covariance: np.ndarray = np.fft.irfft(np.abs(spectrum) ** 2, n=2 * n)[:, :n] / n
+    return covariance
 
 
-def split(x):
+def split(x: np.ndarray) -> np.ndarray:
     """Each chain as two; an odd sweep in the middle is left out."""
     half = x.shape[1] // 2
     return np.concatenate([x[:, :half], x[:, x.shape[1] - half :]])
 
 
-def normal_ranks(x):
+def normal_ranks(x: np.ndarray) -> np.ndarray:
     return ndtri((rankdata(x) - 0.375) / (x.size + 0.25)).reshape(x.shape)
 
 
 # --- the verdict --------------------------------------------------------------------------------------------------------
 
 
-def diagnose(trace, of, overlap):
-    """Diagnostics of the sweeps of a round, from the trace and each chain's overlap with the best one."""
+def diagnose(trace: dict[str, np.ndarray], of: Round, overlap: np.ndarray, longer: Setting | None = None) -> Diagnostics:
+    """Diagnostics of the sweeps of a round, from the trace and each chain's overlap with the best one.
+
+    longer: what makes the run longer; n_iter of twice as many sweeps if None.
+    """
     kept = {name: values[:, of.first : of.end] for name, values in trace.items()}
     agree = overlap >= AGREE
     quantities = {}
@@ -182,64 +222,107 @@ def diagnose(trace, of, overlap):
             ess_bulk=ess_bulk(pooled),
             ess_tail=ess_tail(pooled),
         )
-    n_chains, n_sweeps = kept["log_joint"].shape
-    verdict, advice = judge(quantities, kept["log_joint"].mean(axis=1), agree, n_sweeps)
+    found = Found(quantities, kept["log_joint"].mean(axis=1), agree, kept["log_joint"].shape[1])
     return Diagnostics(
-        converged=not advice,
-        verdict=verdict,
-        advice=advice,
+        **judge(found, longer or Setting("n_iter", 2 * of.end))._asdict(),
         quantities=quantities,
         rates={name: float(kept[name][agree].mean()) for name in RATES},
-        n_chains=n_chains,
+        n_chains=len(agree),
         n_agreeing=int(agree.sum()),
-        n_sweeps=n_sweeps,
+        n_sweeps=found.n_sweeps,
     )
 
 
-LONGER = "Run longer: raise n_iter, or max_iter if n_iter is 'auto'."
+class Found(NamedTuple):
+    """What a verdict is about."""
+
+    quantities: dict[str, Quantity]
+    log_joint: np.ndarray  # (C,) mean of each chain
+    agree: np.ndarray  # (C,) did the chain find the clusters of the best one?
+    n_sweeps: int
+
+    def passes(self, r_hat: float, ess: float) -> bool:
+        """Is every quantity within these limits, in the chains that agree?"""
+        return all(of.r_hat <= r_hat and of.ess_bulk >= ess for of in self.quantities.values())
 
 
-def judge(quantities, log_joint, agree, n_sweeps):
-    """(verdict, advice) in words; no advice if all is well."""
-    C, A = len(agree), int(agree.sum())
-    if n_sweeps < FEWEST_SWEEPS:
-        return f"Too short to judge: {n_sweeps} sweep{'s' * (n_sweeps > 1)} after the burn-in.", LONGER
-    of_r_hat = max(quantities, key=lambda name: quantities[name].r_hat)
-    of_ess = min(quantities, key=lambda name: quantities[name].ess_bulk)
-    worst, least = quantities[of_r_hat].r_hat, quantities[of_ess].ess_bulk
-    faults = []  # rounded so that a figure never looks as if it had passed
-    if not worst <= LARGEST_R_HAT:
-        faults.append(f"R-hat is {np.ceil(100 * worst) / 100:.2f} for the {in_words(of_r_hat)} ({LARGEST_R_HAT} is the limit)")
-    if not least >= ENOUGH_DRAWS:
-        faults.append(f"the {in_words(of_ess)} has {np.floor(least):.0f} effective draws ({ENOUGH_DRAWS} are needed)")
-    enough, short = not faults, f"too short: {', and '.join(faults)}."
-    if A < C:
-        who = f"{A} of {C} agree, the best one among them, and give" if A > 1 else f"the best of {C} stands alone and gives"
-        mixing = max(of.r_hat_all for of in quantities.values())
-        if enough and mixing <= LARGEST_R_HAT:
-            return (
-                f"The chains mix, R-hat over all is at most {mixing:.2f}, but their clusters do not match: {who} the results.",
-                "Try fewer clusters, since the data hardly tell these apart, or a smaller thin if few draws were kept.",
-            )
-        gaps = [f"{max(log_joint[agree].mean() - other, 0.0):.0f}" for other in np.sort(log_joint[~agree])[::-1]]
-        lower = gaps[0] if gaps[0] == gaps[-1] else f"{gaps[0]} to {gaps[-1]}"
-        rest = "the other" if A == C - 1 else "the others"
-        found = f"The chains found different clusters: {who} the results; the log joint of {rest} is {lower} lower."
-        if not enough:
-            return f"{found} The chains are also {short}", f"{LONGER} Then try more chains."
-        return found, (
-            f"Try more chains (n_chains={2 * C}), or another n_clusters; more sweeps alone seldom bring settled chains "
-            "together."
+class Verdict(NamedTuple):
+    converged: bool
+    sound: bool
+    verdict: str
+    remedies: tuple[Advice, ...] = ()
+
+
+def judge(found: Found, longer: Setting) -> Verdict:
+    """What was found, how sure it is, and what to do."""
+    C, n = len(found.agree), found.n_sweeps
+    run_longer = Advice("run longer with {}", longer)
+    if n < FEWEST_SWEEPS:
+        return Verdict(False, False, f"Too short to judge: {n} sweep{'s' * (n > 1)} after the burn-in.", (run_longer,))
+    if not found.agree.all():
+        return judge_apart(found, run_longer)
+    same = f"all {C} chains found the same clusters" if C > 1 else "one chain alone, which has no other to compare with"
+    exact = f"robabilities are exact to about {standard_error(found):.2f}"
+    if found.passes(LARGEST_R_HAT, ENOUGH_DRAWS):
+        return Verdict(True, True, f"Good: {same}. P{exact} ({figures(found)}).")
+    if found.passes(SOUND_R_HAT, SOUND_DRAWS):
+        more_exact = Advice("for more exact ones run longer with {}", longer)
+        return Verdict(False, True, f"{same[0].upper()}{same[1:]}. P{exact} only: {shortfall(found)}.", (more_exact,))
+    words = f"The chain{'s are' if C > 1 else ' is'} too short to rely on: {shortfall(found)}."
+    return Verdict(False, False, words, (run_longer,))
+
+
+def judge_apart(found: Found, run_longer: Advice) -> Verdict:
+    """The verdict on chains that found different clusters."""
+    C, A, log_joint = len(found.agree), int(found.agree.sum()), found.log_joint
+    others = f" and of the {A - 1} that agree with it" if A > 2 else " and of another that agrees with it" if A == 2 else ""
+    best = f"those of the best one{others}"
+    more_chains = Advice("try more chains with {}", Setting("n_chains", 2 * C))
+    enough = found.passes(LARGEST_R_HAT, ENOUGH_DRAWS)
+    if enough and all(of.r_hat_all <= LARGEST_R_HAT for of in found.quantities.values()):
+        words = (
+            f"The data hardly tell some clusters apart: all {C} chains mix, but their clusters do not match. Shown are {best}."
         )
+        fewer = Advice("try fewer clusters with a smaller {}", Setting("n_clusters"))
+        return Verdict(False, False, words, (fewer, Advice("keep more draws with a smaller {}", Setting("thin"))))
+    gaps = [f"{max(log_joint[found.agree].mean() - other, 0.0):.0f}" for other in np.sort(log_joint[~found.agree])[::-1]]
+    lower = gaps[0] if gaps[0] == gaps[-1] else f"up to {gaps[-1]}" if gaps[0] == "0" else f"{gaps[0]} to {gaps[-1]}"
+    rest = "the remaining one is" if A == C - 1 else f"the remaining {C - A} are"
+    than = f"less probable (log joint {lower} lower)" if lower != "0" else "as probable"
+    words = f"The {C} chains found different clusters. Shown are {best}; {rest} {than}."
     if not enough:
-        return f"The chain{'s are' if C > 1 else ' is'} {short}", LONGER
-    figures = f"R-hat is at most {worst:.2f}, with at least {least:.0f} effective draws."
-    if C == 1:
-        return f"Good as far as one chain can show, which has no other to disagree with: {figures}", ""
-    return f"Good: all {C} chains agree, and {figures}", ""
+        return Verdict(False, False, f"{words} They are also too short: {shortfall(found)}.", (run_longer, more_chains))
+    another = Advice("try another {}", Setting("n_clusters"))
+    return Verdict(False, False, f"{words} Longer runs seldom bring such chains together.", (more_chains, another))
 
 
-def is_settled(trace, of):
+def standard_error(found: Found) -> float:
+    """Of a probability, at most: that of one half, by the quantity with the fewest effective draws."""
+    return 0.5 / math.sqrt(min(of.ess_bulk for of in found.quantities.values()))
+
+
+def figures(found: Found) -> str:
+    of = found.quantities.values()
+    return f"R-hat at most {max(q.r_hat for q in of):.2f}, at least {min(q.ess_bulk for q in of):.0f} effective draws"
+
+
+def shortfall(found: Found) -> str:
+    """The criteria that are missed, each with the quantity that misses it most."""
+    quantities = found.quantities
+    worst = max(quantities, key=lambda name: quantities[name].r_hat)
+    least = min(quantities, key=lambda name: quantities[name].ess_bulk)
+    r_hat, ess, words = quantities[worst].r_hat, quantities[least].ess_bulk, []
+    if not ess >= ENOUGH_DRAWS:
+        below = np.minimum(np.round(ess), ENOUGH_DRAWS - 1)  # a figure that failed never looks as if it had passed
+        draws = f"{below:.0f} effective draw{'' if below == 1 else 's'}"
+        words.append(f"the {in_words(least)} has {draws} ({ENOUGH_DRAWS} are wanted)")
+    if not r_hat <= LARGEST_R_HAT:
+        above = np.ceil(100 * r_hat) / 100
+        words.append(f"R-hat of the {in_words(worst)} is {above:.2f} (at most {LARGEST_R_HAT} is wanted)")
+    return ", and ".join(words)
+
+
+def is_settled(trace: Mapping[str, np.ndarray], of: Round) -> bool:
     """Is every chain by itself where it will stay? Then more sweeps will not bring chains together that are apart."""
     return all(r_hat(chain[None, of.first : of.end]) <= LARGEST_R_HAT for name in QUANTITIES for chain in trace[name])
 
@@ -247,23 +330,30 @@ def is_settled(trace, of):
 # --- ArviZ ----------------------------------------------------------------------------------------------------------------
 
 
-def to_arviz(trace, sweeps, more, dims, coords, attributes):
+def to_arviz(
+    trace: Mapping[str, np.ndarray],
+    sweeps: np.ndarray,
+    more: Mapping[str, np.ndarray],
+    dims: Mapping[str, tuple[str, ...]],
+    coords: Mapping[str, Any],
+    attributes: Mapping[str, str],
+) -> Any:
     """The trace at `sweeps` and arrays `more` (chain, draw, …) of those sweeps, as ArviZ takes it."""
     try:
         import arviz
         import xarray
     except ImportError as error:
         raise ImportError("to_arviz needs ArviZ: pip install 'bayescase[arviz]'.") from error
-    coords = {"chain": np.arange(len(trace["log_joint"])), "draw": sweeps} | coords
+    coords = {"chain": np.arange(len(trace["log_joint"])), "draw": sweeps, **coords}
 
-    def dataset(variables):
+    def dataset(variables: Mapping[str, np.ndarray]) -> Any:
         found = {name: (("chain", "draw", *dims.get(name, ())), value) for name, value in variables.items()}
         used = {dim for names, _ in found.values() for dim in names}
         return xarray.Dataset(found, {dim: value for dim, value in coords.items() if dim in used}, attributes)
 
     at = {name: value[:, sweeps] for name, value in trace.items()}
     groups = {
-        "posterior": dataset({name: value for name, value in at.items() if name not in RATES} | more),
+        "posterior": dataset({name: value for name, value in at.items() if name not in RATES} | dict(more)),
         "sample_stats": dataset({"lp": at["log_joint"]} | {name: at[name] for name in RATES}),
     }
     if int(arviz.__version__.split(".")[0]) < 1:  # 1.x has a name InferenceData, too, that only warns

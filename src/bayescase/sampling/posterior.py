@@ -1,4 +1,4 @@
-"""Draws → Posterior: labels aligned, then averages of π, φ, ω and p."""
+"""Draws → Posterior: labels aligned, then averages of π, φ and ω."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ class Accumulator:
         self.n = 0
         self.values = np.zeros((V, S))
         self.omega_prob = np.zeros((S, P))
+        self.copied = np.zeros((V, S))
         self.draws: list[Draw] = []
         self.stride = 1  # of the draws whose tables are kept
         self.tables: list[np.ndarray] = []  # (ΣV, S) float32, E[φ] of every stride-th draw
@@ -50,6 +51,7 @@ class Accumulator:
         table = np.empty((len(self.values) if self.n % self.stride == 0 else 0, S), dtype=np.float32)
         driver.add_values(hyper, state, to, weight, self.values, table)
         self.omega_prob[to] += weight * (state.omega_prob - self.omega_prob[to])
+        self.add_copied(state, to, weight)
         if len(table):
             self.keep_table(table, moved(hyper.alpha * hyper.beta if hyper.alpha > 0.0 else hyper.beta, to))
         z, omega = np.zeros((0, 0), dtype=np.uint8), np.zeros((0, 0), dtype=np.bool_)
@@ -61,6 +63,13 @@ class Accumulator:
         self.n += 1
         if self.forget:
             self.draws = [draw for draw in self.draws if draw.sweep >= sweep // 2]
+
+    def add_copied(self, state: State, to: np.ndarray, weight: float) -> None:
+        """The mean of [p_sj = v] p(ω_sj = 1 | rest)."""
+        self.copied *= 1.0 - weight
+        for codes, prob, s in zip(state.u, state.omega_prob, to.tolist(), strict=True):
+            known = codes >= 0
+            self.copied[codes[known], s] += weight * prob[known]
 
     def keep_table(self, table: np.ndarray, prior: np.ndarray) -> None:
         """When there are too many tables, half of them: so the end of the run need not be known."""
@@ -81,6 +90,7 @@ class Accumulator:
             "forget": self.forget,
             "values": self.values,
             "omega_prob": self.omega_prob,
+            "copied": self.copied,
         }
         found |= {"tables": self.tables, "prior": self.prior}
         return {name: np.asarray(value) for name, value in found.items()} | {name: self.of_draws(name) for name in Draw._fields}
@@ -88,7 +98,7 @@ class Accumulator:
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Take over what another Accumulator wrote by `arrays`."""
         self.n, self.stride, self.forget = int(arrays["n"]), int(arrays["stride"]), bool(arrays["forget"])
-        self.values, self.omega_prob = arrays["values"], arrays["omega_prob"]
+        self.values, self.omega_prob, self.copied = (arrays[name] for name in ("values", "omega_prob", "copied"))
         self.tables, self.prior = list(arrays["tables"]), list(arrays["prior"])
         fields = zip(*(arrays[name] for name in Draw._fields), strict=True)
         self.draws = [Draw(int(sweep), float(log_joint), *rest) for sweep, log_joint, *rest in fields]
@@ -115,9 +125,10 @@ class ChainDraws(NamedTuple):
 class Posterior(NamedTuple):
     """Averages over the kept draws of the pooled chains, labels aligned; clusters from large to small."""
 
-    memberships: np.ndarray  # (N, S) mean of π
+    memberships: np.ndarray  # (N, S) mean of π; equal cases have equal ones
     values: np.ndarray  # (ΣV, S) mean of φ
     omega_prob: np.ndarray  # (S, P) mean of ω
+    copied: np.ndarray  # (ΣV, S) probability that the value is copied: the prototype has it, and ω is 1
     p: np.ndarray  # (pooled chains, kept, S) every prototype draw
     tables: np.ndarray  # (T, ΣV, S) mean of φ given single draws: what new cases are folded into
     prior: np.ndarray  # (T, S) α β of the same draws; β at α = 0
@@ -173,7 +184,33 @@ def in_common(a: np.ndarray, b: np.ndarray, relabel: np.ndarray) -> float:
     return float(shared.mean())
 
 
-def summarise(chains: list[ChainDraws], prune: bool = False) -> Posterior:
+class Equals(NamedTuple):
+    """Cases that nothing tells apart: those with the same values that are not held at different labels."""
+
+    rows: np.ndarray  # of all groups of two and more, group by group
+    first: np.ndarray  # where each group begins
+
+    def average(self, memberships: np.ndarray) -> None:
+        """Give equal cases the mean of their memberships, in place: it is the same posterior, and more draws of it."""
+        if not len(self.rows):
+            return
+        sizes = np.diff(self.first, append=len(self.rows))
+        for column in memberships.T:
+            column[self.rows] = np.repeat(np.add.reduceat(column[self.rows], self.first) / sizes, sizes)
+
+
+def equal_cases(data: Data) -> Equals:
+    """The groups of equal cases, by the hash of their values."""
+    hashes = row_hashes(data.x)
+    held = data.z_held if len(data.z_held) else np.zeros(len(hashes), dtype=np.int64)
+    order = np.lexsort((held, hashes))
+    new = np.append(True, (np.diff(hashes[order]) != 0) | (np.diff(held[order]) != 0))
+    sizes = np.diff(np.flatnonzero(new), append=len(order))
+    several = np.repeat(sizes > 1, sizes)
+    return Equals(order[several], np.flatnonzero(new[several]))
+
+
+def summarise(chains: list[ChainDraws], equals: Equals, prune: bool = False) -> Posterior:
     """Average over the best chain and the chains that found the same clusters.
 
     prune: leave out the labels that are not the main one of any case, as there are if their number was to be found.
@@ -183,7 +220,7 @@ def summarise(chains: list[ChainDraws], prune: bool = False) -> Posterior:
     """
     relabel, overlap = compare(chains)
     pooled = np.flatnonzero(overlap >= AGREE)
-    memberships, order, S = pool_memberships([(chains[c], relabel[c]) for c in pooled], prune)
+    memberships, order, S = pool_memberships([(chains[c], relabel[c]) for c in pooled], equals, prune)
     relabel = relabel[:, order]
     used = [(chains[c].kept, relabel[c, :S]) for c in pooled]
     tables = np.empty((sum(len(kept.tables) for kept, _ in used), len(used[0][0].values), S), dtype=np.float32)
@@ -196,6 +233,7 @@ def summarise(chains: list[ChainDraws], prune: bool = False) -> Posterior:
         memberships=memberships,
         values=sum(kept.values[:, places] for kept, places in used) / len(used),
         omega_prob=sum(kept.omega_prob[places] for kept, places in used) / len(used),
+        copied=sum(kept.copied[:, places] for kept, places in used) / len(used),
         p=np.stack([kept.of_draws("p")[:, places] for kept, places in used]),
         tables=tables,
         prior=np.concatenate([np.array(kept.prior)[:, places] for kept, places in used]),
@@ -204,7 +242,9 @@ def summarise(chains: list[ChainDraws], prune: bool = False) -> Posterior:
     )
 
 
-def pool_memberships(pooled: list[tuple[ChainDraws, np.ndarray]], prune: bool) -> tuple[np.ndarray, np.ndarray, int]:
+def pool_memberships(
+    pooled: list[tuple[ChainDraws, np.ndarray]], equals: Equals, prune: bool
+) -> tuple[np.ndarray, np.ndarray, int]:
     """(mean memberships, the order of the clusters from large to small, how many there are)."""
     memberships = np.zeros(pooled[0][0].memberships.shape)  # a float64 per case and cluster is much: one array, no copies
     parts = chunks(*memberships.shape, FEW)
@@ -212,6 +252,7 @@ def pool_memberships(pooled: list[tuple[ChainDraws, np.ndarray]], prune: bool) -
         for few in parts:
             memberships[few] += chain.memberships[few][:, relabel]
     memberships /= len(pooled)
+    equals.average(memberships)
     order = order_by_size(memberships.sum(axis=0), pooled[0][0].kept.exchangeable)
     S = len(order)
     if prune:
@@ -223,40 +264,3 @@ def pool_memberships(pooled: list[tuple[ChainDraws, np.ndarray]], prune: bool) -
         memberships = np.ascontiguousarray(memberships[:, :S])
         memberships /= memberships.sum(axis=1, keepdims=True)
     return memberships, order, S
-
-
-class Candidate(NamedTuple):
-    """A case that may be the prototype of a cluster."""
-
-    row: int  # of the catalogue; the first of the ties, or the one of the largest prior weight
-    probability: float  # that the prototype is this case or one of its ties
-    ties: tuple[int, ...]  # all rows of the catalogue with the same values that may be chosen, `row` first
-
-
-def top_candidates(p, catalogue, log_weight, values, most: int) -> list[tuple[Candidate, ...]]:
-    """For each cluster its prototype, and after it the `most` probable ones. Cases with equal values are one candidate.
-
-    The prototype is the most typical case, by the value probabilities, of those at least half as probable as the most
-    probable one, each of the equals by itself: where a cluster agrees on a few features only, many cases are as good in
-    these, even some that are no members. A candidate of weight zero is never chosen, so it is no tie either.
-    """
-    hashes = row_hashes(catalogue)
-    log_values = np.vstack([np.zeros(values.shape[1]), np.log(np.maximum(values, 1e-300))])  # a missing cell is at 0
-    clusters = []
-    for s in range(p.shape[-1]):
-        prior = log_weight[:, s % log_weight.shape[1]]
-        rows, counts = np.unique(p[..., s], return_counts=True)
-        total, found = counts.sum(), []
-        distinct, which = np.unique(hashes[rows], return_inverse=True)
-        for one, count in zip(distinct, np.bincount(which, weights=counts), strict=True):
-            ties = np.flatnonzero((hashes == one) & (prior > -np.inf))
-            ties = ties[np.argsort(-prior[ties], kind="stable")]
-            found.append(Candidate(int(ties[0]), float(count / total), tuple(int(row) for row in ties)))
-        found.sort(key=lambda c: (-c.probability, c.row))
-        each = [c.probability / len(c.ties) for c in found]
-        near = [c for c, probability in zip(found, each, strict=True) if 2 * probability >= max(each)]
-        cells = catalogue[[c.row for c in near]]
-        typical = log_values[cells.astype(np.intp) + 1, s].sum(axis=1) / np.maximum((cells >= 0).sum(axis=1), 1)
-        first = near[int(np.argmax(typical))]
-        clusters.append((first, *(c for c in found if c is not first))[:most])
-    return clusters

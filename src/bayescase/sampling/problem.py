@@ -270,7 +270,7 @@ def check_prototype_prior(weights: Any, M: int, S: int, auto: bool) -> np.ndarra
     """Weights of the candidates, (M, 1) or (M, S), or None if all are equal."""
     if weights is None:
         return None
-    shapes = {(M,): f"one number per candidate ({M})"}
+    shapes: dict[tuple[int, ...], str] = {(M,): f"one number per candidate ({M})"}
     if not auto:
         shapes[S, M] = f"per cluster and candidate, ({S}, {M})"
     values = numbers_of(weights, shapes, "prototype_prior").reshape(-1, M).T
@@ -278,10 +278,13 @@ def check_prototype_prior(weights: Any, M: int, S: int, auto: bool) -> np.ndarra
         raise ParameterError(
             "{parameter} must be finite, at least 0, and not all 0 for any cluster.", parameter="prototype_prior", value=weights
         )
-    return values / values.max(axis=0)  # so that their sum stays finite
+    relative: np.ndarray = values / values.max(axis=0)  # so that their sum stays finite
+    return relative
 
 
-def check_prior_of_rows(given: Given, settings: Settings, catalogue: np.ndarray, q: np.ndarray, N: int, encoding: Encoding):
+def check_prior_of_rows(
+    given: Given, settings: Settings, catalogue: np.ndarray, q: np.ndarray, N: int, encoding: Encoding
+) -> tuple[np.ndarray | None, np.ndarray | None, np.ndarray | None]:
     """(weights of the candidates, z_held, omega_held), each None if there is nothing to say."""
     S, M = len(q), len(catalogue)
     if settings.auto and given.pins is not None:
@@ -308,7 +311,7 @@ def one_number_of_clusters(name: str) -> ParameterError:
 # --- pins ----------------------------------------------------------------------------------------------------------------
 
 
-def check_pins(pins: Any) -> dict[str, Mapping]:
+def check_pins(pins: Any) -> dict[str, Mapping[Any, Any]]:
     if not isinstance(pins, Mapping) or set(pins) - set(PINNED):
         raise ParameterError(
             "{parameter} must be a mapping with some of the keys 'prototypes', 'subspaces' and 'cases'.",
@@ -324,7 +327,7 @@ def check_pins(pins: Any) -> dict[str, Mapping]:
     return parts
 
 
-def pin_prototypes(prototypes: Mapping, weight: np.ndarray, S: int) -> np.ndarray:
+def pin_prototypes(prototypes: Mapping[Any, Any], weight: np.ndarray, S: int) -> np.ndarray:
     """A pinned prototype is one of weight 1 among weights 0."""
     M = len(weight)
     weight = np.repeat(weight, S // weight.shape[1], axis=1)
@@ -334,14 +337,14 @@ def pin_prototypes(prototypes: Mapping, weight: np.ndarray, S: int) -> np.ndarra
     return weight
 
 
-def pin_cases(cases: Mapping, N: int, S: int) -> np.ndarray:
+def pin_cases(cases: Mapping[Any, Any], N: int, S: int) -> np.ndarray:
     z_held = np.full(N, -1)
     for i, s in cases.items():
         z_held[index_of(i, N, "cases", "case")] = index_of(s, S, "cases", "cluster")
     return z_held
 
 
-def pin_subspaces(subspaces: Mapping, S: int, encoding: Encoding) -> np.ndarray:
+def pin_subspaces(subspaces: Mapping[Any, Any], S: int, encoding: Encoding) -> np.ndarray:
     omega_held = np.full((S, len(encoding.features)), -1)
     for s, of in subspaces.items():
         index_of(s, S, "subspaces", "cluster")

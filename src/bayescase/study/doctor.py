@@ -13,7 +13,7 @@ from typing import NamedTuple
 from sqlalchemy import func, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from ..explaining.explanation import counted
+from ..explaining.words import counted
 from ..lda import has_lda
 from ..web.keys import KEY
 from ..web.password import ADMIN

@@ -257,5 +257,5 @@ def plot_power(cells: list[PowerCell]) -> Any:
     for ax in axes[:, 0]:
         ax.set_ylabel("power", fontsize=SMALL)
     names = axes[0][0].get_legend_handles_labels()
-    figure.legend(*names, title="effect", frameon=False, fontsize=SMALL, title_fontsize=SMALL, loc="outside center right")
+    figure.legend(*names, title="effect", frameon=False, fontsize=SMALL, title_fontsize=SMALL, loc="outside right center")
     return figure

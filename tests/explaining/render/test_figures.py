@@ -1,6 +1,7 @@
 """Plots show the explanations they are given: nothing cut off, nothing left out in silence, no global state."""
 
 import builtins
+import dataclasses
 import importlib
 import io
 import re
@@ -10,8 +11,6 @@ import sys
 import numpy as np
 import pytest
 
-from bayescase import BayesianCaseModel, load_recipes
-
 pytest.importorskip("matplotlib", reason="pip install 'bayescase[plots]'")
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -19,23 +18,13 @@ from matplotlib.text import Text
 
 from bayescase.explaining.explanation import Explanation
 from bayescase.explaining.render import figures as plots
-from bayescase.explaining.render.cards import APART, EMPTY, MARKED, PLAIN, level, mean_level, pixel_role
+from bayescase.explaining.render.images import APART, EMPTY, MARKED, PLAIN, level, level_elsewhere, mean_level, pixel_role
+
+from ...helpers import fit_model
 
 
 def fit(x, S=3, **settings):
-    settings = {"n_iter": 40, "n_chains": 2, "random_state": 0, "keep_draws": True} | settings
-    return BayesianCaseModel(S, **settings).fit(x)
-
-
-@pytest.fixture(scope="module")
-def table(mixed):
-    return fit(mixed[0])
-
-
-@pytest.fixture(scope="module")
-def recipes():
-    found = load_recipes()
-    return fit(found.table, 5), list(found.names)
+    return fit_model(x, S, **({"n_iter": 40, "n_chains": 2, "random_state": 0, "keep_draws": True} | settings))
 
 
 @pytest.fixture(scope="module")
@@ -70,26 +59,21 @@ def many(planted):
     return fit(planted(N=90, P=800, V=3, S=30)[0], 30, n_iter=12, n_chains=1)
 
 
-@pytest.fixture(scope="module")
-def alone():
-    return fit({"a": ["x", "y", "x", "x"], "b": [1, 2, 1, 1]}, 1)
-
-
-def all_plots(model, names=None, image_shape=None):
-    explanation = model.explain(names)
+def all_plots(model, image_shape=None):
+    explanation, fitted = model.explain(), model.fitted_
     yield plots.plot_prototypes(explanation)
     yield plots.plot_prototypes(explanation.clusters[0])
     yield plots.plot_subspaces(explanation)
     yield plots.plot_subspaces(explanation.clusters[-1])
     yield plots.plot_values(explanation)
-    yield plots.plot_memberships(model)
-    yield plots.plot_agreement(model.explain_agreement(0, names))
-    yield plots.plot_case(model.explain_case(3, names))
-    yield plots.plot_ribbon(model, names)
-    yield plots.plot_history(model)
+    yield plots.plot_memberships(fitted)
+    yield plots.plot_agreement(model.explain_agreement(explanation.clusters[0].cluster))
+    yield plots.plot_case(model.explain_case(3))
+    yield plots.plot_ribbon(fitted)
+    yield plots.plot_history(fitted)
     if image_shape is not None:
         yield plots.plot_prototypes(explanation, image_shape=image_shape)
-        yield plots.plot_history(model, image_shape=image_shape)
+        yield plots.plot_history(fitted, image_shape=image_shape)
 
 
 def texts(figure):
@@ -142,7 +126,7 @@ def test_no_label_is_cut_off_or_covered(which, request):
 
 
 def test_no_label_is_cut_off_on_recipes_and_images(recipes, images):
-    for figure in all_plots(*recipes):
+    for figure in all_plots(recipes):
         check_figure(figure)
     for figure in all_plots(images, image_shape=(4, 6)):
         check_figure(figure)
@@ -155,15 +139,14 @@ def test_many_clusters_and_features_stay_readable_and_what_is_left_out_is_counte
         wide, high = figure.get_size_inches()
         assert wide <= 20
         assert high <= 70
-    assert "18 smaller clusters not shown" in words(plots.plot_subspaces(explanation))
-    assert "18 smaller clusters not shown" in words(plots.plot_ribbon(many))
-    assert "18 smaller clusters not shown" in words(plots.plot_history(many))
-    assert "785 features not shown" in words(plots.plot_subspaces(explanation))
-    hidden = int(re.search(r"(\d+) features not shown", words(plots.plot_values(explanation)))[1])
-    assert 770 <= hidden < 800
-    card = words(plots.plot_prototypes(explanation.clusters[0]))
-    counts = re.search(r"not shown: (?:(\d+) that matter)?(?: and )?(?:(\d+) others)?", card)
-    assert sum(int(n) for n in counts.groups() if n) == 790
+    more = f"{len(explanation.clusters) - 12} smaller clusters not shown"
+    assert more in words(plots.plot_subspaces(explanation))
+    assert more in words(plots.plot_ribbon(many.fitted_))
+    assert more in words(plots.plot_history(many.fitted_))
+    assert "not shown: 785 features of the prototype" in words(plots.plot_subspaces(explanation))
+    assert f"{len(explanation.values) - 30} values not shown" in words(plots.plot_values(explanation))
+    cluster = explanation.clusters[0]
+    assert f"and {len(cluster.more_often) - 8} more" in words(plots.plot_prototypes(cluster))
 
 
 def test_figures_use_no_global_state(table):
@@ -187,7 +170,7 @@ def test_without_matplotlib_the_error_says_how_to_install_it(monkeypatch):
             raise ImportError(name)
         return real(name, *args, **kwargs)
 
-    for name in [n for n in sys.modules if re.match(r"bayescase\.(plots|drawing|cards|report)$|matplotlib", n)]:
+    for name in [n for n in sys.modules if re.match(r"bayescase\.explaining\.render\.|matplotlib", n)]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(builtins, "__import__", without)
     for name in ("figures", "report"):
@@ -196,8 +179,7 @@ def test_without_matplotlib_the_error_says_how_to_install_it(monkeypatch):
 
 
 def test_plots_draw_what_came_back_from_json(recipes):
-    model, names = recipes
-    explanation = model.explain(names)
+    explanation = recipes.explain()
     back = Explanation.from_json(explanation.to_json())
     for draw in (plots.plot_prototypes, plots.plot_subspaces, plots.plot_values):
         assert words(draw(back)) == words(draw(explanation))
@@ -206,39 +188,30 @@ def test_plots_draw_what_came_back_from_json(recipes):
 # --- what they show -------------------------------------------------------------------------------------------------------
 
 
-def test_cards_of_recipes_box_what_matters(recipes):
-    model, names = recipes
-    for cluster in model.explain(names).clusters:
-        figure = plots.plot_prototypes(cluster)
+@pytest.mark.parametrize("which", ["recipes", "table"])
+def test_cards_have_what_the_card_has(which, request):
+    for cluster in request.getfixturevalue(which).explain().clusters:
+        figure, card = plots.plot_prototypes(cluster), cluster.card()
         shown = [t.get_text() for t in texts(figure)]
-        assert cluster.prototype.name.split()[0] in " ".join(shown)
-        present = [f for f in cluster.features if f.value]
-        assert all(f.name in shown for f in present)
+        assert card.title in shown
+        assert f"{card.size}, {card.like}".split(" (")[0] in " ".join(shown)
+        for d in (*card.has, *card.rare):
+            assert {d.words, d.shares, d.role} <= {" ".join(words.split()) for words in shown}
+        assert {name for name, _ in card.items} <= set(shown)
         boxes = [p for p in figure.axes[0].patches if type(p).__name__ == "FancyBboxPatch"]
-        assert len(boxes) == 1 + sum(f.key for f in present)  # one explains the boxes
-        lacking = [f for f in cluster.key_features if f.value is False and f.unlike]
-        assert ("but no" in shown) == bool(lacking)
-
-
-def test_cards_of_tables_show_value_and_shares(table):
-    cluster = table.explain().clusters[0]
-    shown = words(plots.plot_prototypes(cluster))
-    for f in cluster.features:
-        assert f.name in shown
-        if f.key:
-            assert f"{f.share:.0%}, elsewhere {f.elsewhere:.0%}" in shown
-        else:
-            assert "any; most often" in shown
-    assert f"like case {table.prototypes_[0]}" in shown
+        assert len(boxes) == bool(card.items) + sum(key for _, key in card.items)  # one explains the boxes
+        assert ("less often:" in shown) == bool(card.rare)
 
 
 def test_levels_of_pixels(images):
     cluster = images.explain().clusters[0]
+    here = images.labels_ == cluster.cluster
     for j, f in enumerate(cluster.features):
         values = images.feature_values_[j]
+        column = images.fitted_.data.x[:, j] - images.fitted_.data.offset[j]
         assert level(f) == values.index(f.value) / (len(values) - 1)
-        phi = images.value_probabilities_[j][0]
-        assert mean_level(f) == pytest.approx(phi @ np.arange(len(values)) / (len(values) - 1))
+        assert mean_level(f) == pytest.approx(column[here].mean() / (len(values) - 1))
+        assert level_elsewhere(f) == pytest.approx(column[~here].mean() / (len(values) - 1))
         want = PLAIN if not f.key else MARKED if f.value > 0 else APART if f.unlike else EMPTY
         assert pixel_role(f) == want
 
@@ -250,71 +223,91 @@ def test_images_tell_ink_from_emptiness_by_shape_not_by_colour(images):
     marks = [len(c.get_offsets()) for c in figure.axes[0].collections]
     key = 1  # each kind is explained once
     assert sum(marks) == roles.count(APART) + roles.count(EMPTY) + 2 * key
-    assert len(figure.axes[0].images) == 3 + 5
+    assert len(figure.axes[0].images) == 4 + 6
 
 
-def test_the_heat_map_shows_the_shares(recipes):
-    model, names = recipes
-    explanation = model.explain(names)
-    rows = plots.telling_values(explanation, 30)
-    assert len(rows) == 30 == len({(j, value) for j, value, _ in rows})
-    for j, value, chances in rows:
-        v = model.feature_values_[j].index(value)
-        np.testing.assert_allclose(chances, model.value_probabilities_[j][:, v])
+def test_names_made_of_pixels_are_not_shown(images):
+    cluster = images.explain().clusters[0]
+    shown = [t.get_text() for t in texts(plots.plot_prototypes(cluster, image_shape=(4, 6)))]
+    assert f"Cluster {cluster.cluster}" in shown
+    assert cluster.title not in shown
+    named = dataclasses.replace(cluster, name="ones", named=True)
+    assert f"Cluster {cluster.cluster}: ones" in words(plots.plot_prototypes(named, image_shape=(4, 6)))
+
+
+def test_the_heat_map_shows_the_shares_and_boxes_what_is_key(recipes):
+    explanation = recipes.explain()
+    rows = explanation.telling_values(30)
     figure = plots.plot_values(explanation)
-    np.testing.assert_allclose(figure.axes[0].images[0].get_array(), [row[2] for row in rows])
+    np.testing.assert_allclose(figure.axes[0].images[0].get_array(), [row.shares for row in rows])
+    assert len(figure.axes[0].patches) == sum(sum(row.keys) for row in rows)
+    assert [t.get_text() for t in figure.axes[0].get_yticklabels()] == [row.words for row in rows]
 
 
-def test_every_cluster_has_a_row_of_its_own_in_the_heat_map(recipes):
-    explanation = recipes[0].explain()
-    rows = plots.telling_values(explanation, 10)
-    assert {int(np.argmax(chances)) for _, _, chances in rows} == set(range(5))
+def test_a_heat_map_of_nothing_is_a_sentence(alone):
+    assert "No value is much more common" in words(plots.plot_values(alone.explain()))
 
 
-def test_memberships_of_more_cases_than_pixels_are_averaged(planted):
-    model = fit(planted(N=1500, P=3)[0], n_iter=6, keep_draws=False)
-    picture = plots.plot_memberships(model).axes[0].images[0].get_array()
-    assert picture.shape == (3, 1200)
-    np.testing.assert_allclose(picture.sum(axis=0), 1)
+@pytest.mark.parametrize("N", [1199, 1200, 1201, 1500, 20_000])
+def test_memberships_of_more_cases_than_pixels_are_averaged_evenly(N):
+    """Column k is the mean over the cases k N / columns … (k + 1) N / columns, parts of cases included."""
+    rng = np.random.default_rng(0)
+    member = rng.dirichlet(np.ones(3), size=N)
+    order = rng.permutation(N)
+    picture = plots.averaged(member, order, 1200)
+    columns = min(N, 1200)
+    assert picture.shape == (columns, 3)
+    np.testing.assert_allclose(picture.sum(axis=1), 1)
+    fine = np.repeat(member[order], columns, axis=0) if N <= 1500 else None
+    if fine is not None:
+        np.testing.assert_allclose(picture, fine.reshape(columns, N, 3).mean(axis=1))
+    np.testing.assert_allclose(picture.mean(axis=0), member.mean(axis=0))
+
+
+def test_cases_lie_where_their_clusters_begin_and_end(planted):
+    """The lines between clusters are at the cases where the main cluster changes, and so is the picture."""
+    N = 20_000
+    labels = np.sort(np.random.default_rng(0).integers(4, size=N))
+    picture = plots.averaged(np.eye(4)[labels], np.arange(N), 1200)
+    edges = np.cumsum(np.bincount(labels))[:-1]
+    first = [int(np.argmax(picture[:, s] > 0.5)) for s in range(1, 4)]
+    assert all(abs(column * N / 1200 - edge) <= N / 1200 for column, edge in zip(first, edges, strict=True))
 
 
 def test_agreement_shows_agreement(recipes):
-    model, names = recipes
-    found = model.explain_agreement(1, names)
+    found = recipes.explain_agreement(1)
     cells = plots.plot_agreement(found, most=10).axes[0].images[0].get_array()
     assert cells.tolist() == [[2 if a is None else int(a) for a in m.agrees[:10]] for m in found.members]
 
 
-def test_the_ribbon_ranks_the_prototypes_of_each_draw(table):
-    figure = plots.plot_ribbon(table)
-    p = table.fitted_.posterior.p
-    for s in range(3):
+def test_the_ribbon_ranks_the_prototypes_of_each_draw_and_names_them(recipes):
+    figure = plots.plot_ribbon(recipes.fitted_)
+    p = recipes.fitted_.posterior.p
+    for s in range(5):
         ranks = figure.axes[s].images[0].get_array()
-        best = table.prototype_probabilities_[s][0]
+        best = recipes.fitted_.prototype_ranking[s][0]
         assert (np.asarray(ranks) == 0).mean() == pytest.approx(best.probability)
         assert ranks.shape == p.shape[:2]
-    lines = figure.axes[3].get_lines()
-    pooled = np.flatnonzero(table.chain_overlap_ >= 0.9)
+        assert recipes.case_names_[best.row][:20] in words(figure)
+    lines = figure.axes[5].get_lines()
+    pooled = np.flatnonzero(recipes.chain_overlap_ >= 0.9)
     for line, c in zip(lines, pooled, strict=True):
-        np.testing.assert_array_equal(line.get_ydata(), table.log_joint_[c])
+        np.testing.assert_array_equal(line.get_ydata(), recipes.log_joint_[c])
 
 
 def test_history_shows_the_draws_of_the_best_chain(table):
     best = int(np.argmax(table.draws_.log_joint.mean(axis=1)))
-    figure = plots.plot_history(table)
-    shown = figure.axes[0].images[0].get_array()
-    known = [f for f in table.explain().clusters[0].features if f.value is not None]
-    assert shown.shape == (len(known), table.draws_.p.shape[1])
-    assert (
-        shown.sum()
-        == table.draws_.omega[best, :, 0][:, [f.value is not None for f in table.explain().clusters[0].features]].sum()
-    )
+    cluster = table.explain().clusters[0]
+    shown = plots.plot_history(table.fitted_).axes[0].images[0].get_array()
+    has = [f.key or f.value not in (None, False) for f in cluster.features]
+    assert shown.shape == (sum(has), table.draws_.p.shape[1])
+    assert shown.sum() == table.draws_.omega[best, :, cluster.cluster][:, has].sum()
 
 
 def test_history_starts_at_the_first_sweep_without_burn_in(planted):
     x, _ = planted(N=30, P=4, V=2)
     model = fit(x, 2, burn_in=0, thin=1, n_iter=20)
-    shown = words(plots.plot_history(model, image_shape=(2, 2), sweeps=4))
+    shown = words(plots.plot_history(model.fitted_, image_shape=(2, 2), sweeps=4))
     assert "sweep 1\n" in shown
     assert "sweep 20" in shown
 
@@ -324,6 +317,7 @@ def test_a_prototype_without_any_value_is_drawn():
     x[1:] = [[0, 1], [0, 1], [1, 0], [1, 0], [1, 1]]
     with pytest.warns(UserWarning, match="no value"):
         model = fit(x, 1, pins={"prototypes": {0: 0}}, n_chains=1)
+    assert model.prototypes_.tolist() == [0]
     assert not model.explain().clusters[0].key_features
     for figure in all_plots(model):
         check_figure(figure)
@@ -339,17 +333,22 @@ def test_a_case_shows_its_weights(table):
 
 
 def test_wrong_input_is_told_what_to_do(table, images, mixed):
-    with pytest.raises(TypeError, match=r"takes what model.explain\(\) returns.*not BayesianCaseModel"):
+    with pytest.raises(TypeError, match=r"takes what model.explain\(\).* returns, not BayesianCaseModel"):
         plots.plot_prototypes(table)
+    with pytest.raises(TypeError, match=r"takes what model.explain_case\(case\) returns"):
+        plots.plot_case(table.explain())
+    with pytest.raises(TypeError, match=r"takes what model.explain_agreement\(cluster\) returns"):
+        plots.plot_agreement(table.explain())
+    for draw in (plots.plot_memberships, plots.plot_ribbon, plots.plot_history):
+        with pytest.raises(TypeError, match=r"takes model.fitted_, not BayesianCaseModel"):
+            draw(table)
     with pytest.raises(ValueError, match=r"image_shape=\(5, 5\) has 25 pixels, but the model has 24 features"):
         plots.plot_prototypes(images.explain(), image_shape=(5, 5))
     for wrong in (24, (4,), (4.0, 6), (-4, -6), "46", (True, 24)):
         with pytest.raises(ValueError, match="two positive whole numbers, height and width"):
             plots.plot_prototypes(images.explain(), image_shape=wrong)
-    with pytest.raises(ValueError, match="names has 1 entries"):
-        plots.plot_ribbon(table, ["a"])
     with pytest.raises(ValueError, match="sweeps must be a positive whole number"):
-        plots.plot_history(images, image_shape=(4, 6), sweeps=0)
+        plots.plot_history(images.fitted_, image_shape=(4, 6), sweeps=0)
     forgetful = fit(mixed[0], keep_draws=False)
     with pytest.raises(ValueError, match="fit with keep_draws=True"):
-        plots.plot_history(forgetful)
+        plots.plot_history(forgetful.fitted_)

@@ -1,5 +1,6 @@
 """The report and the cards in notebooks: whole, harmless, small, and usable in a real browser."""
 
+import dataclasses
 import html.parser
 import re
 
@@ -7,58 +8,57 @@ import numpy as np
 import pytest
 import sklearn
 
-from bayescase import BayesianCaseModel, load_recipes
+from bayescase import BayesianCaseModel
+
+from ...helpers import fit_model
 
 pytest.importorskip("matplotlib", reason="pip install 'bayescase[plots]'")
+from matplotlib.text import Text
+
+from bayescase.explaining.render.blocks import Table
+from bayescase.explaining.render.report import feature_table, write_report
+from bayescase.explaining.render.sweeps import plot_ribbon
 
 EVIL = "<script>window.evil = 1</script>"
 WORSE = '"><img src=x onerror="window.evil = 1">'
 
 
 def fit(x, S=3, **settings):
-    return BayesianCaseModel(S, **({"n_iter": 40, "n_chains": 2, "random_state": 0} | settings)).fit(x)
+    return fit_model(x, S, **({"n_iter": 40, "n_chains": 2, "random_state": 0} | settings))
 
 
 @pytest.fixture(scope="module")
-def recipes():
-    found = load_recipes()
-    return fit(found.table, 5), list(found.names)
-
-
-@pytest.fixture(scope="module")
-def table(mixed):
+def learned(mixed):
     return fit(mixed[0], "auto", max_clusters=12, q="learn")
 
 
 @pytest.fixture(scope="module")
 def hostile():
     kind = np.arange(24) % 2
-    columns = {EVIL: np.where(kind, EVIL, "a"), WORSE: np.where(kind, WORSE, "b"), "]]>": kind, "{title}": kind + 1}
-    return fit(columns, 2), [EVIL + WORSE] * 24
+    columns = {EVIL: np.where(kind, EVIL, "a"), WORSE: np.where(kind, WORSE, "b"), "]]>": kind, "{{title}}": kind + 1}
+    return fit(columns, 2, case_names=[EVIL + WORSE] * 24).name_clusters([EVIL, WORSE])
 
 
 @pytest.fixture(scope="module")
-def pages(recipes, table, hostile, planted, tmp_path_factory):
+def pages(recipes, learned, hostile, alone, keyless, planted, tmp_path_factory):
     """name → path of a report."""
     folder = tmp_path_factory.mktemp("reports")
     pictures = fit(planted(N=40, P=24, V=2)[0])
-    alone = fit({"a": ["x", "y", "x", "x"], "b": [1, 2, 1, 1]}, 1)
-    x, _ = planted(N=30, P=4)
-    keyless = fit(x, 2, q=0.001, c=0.01, candidates=x[:7])
     made = {
-        "recipes": (*recipes, None),
-        "table": (table, None, None),
-        "hostile": (*hostile, None),
-        "pictures": (pictures, None, (4, 6)),
-        "alone": (alone, None, None),
-        "keyless": (keyless, None, None),
+        "recipes": recipes,
+        "learned": learned,
+        "hostile": hostile,
+        "pictures": pictures,
+        "alone": alone,
+        "keyless": keyless,
     }
-    for name, (model, names, shape) in made.items():
-        model.report(folder / f"{name}.html", names=names, image_shape=shape, title=EVIL if name == "hostile" else None)
+    for name, model in made.items():
+        shape = (4, 6) if name == "pictures" else None
+        model.report(folder / f"{name}.html", image_shape=shape, title=EVIL if name == "hostile" else None)
     return {name: folder / f"{name}.html" for name in made}
 
 
-ALL = ("recipes", "table", "hostile", "pictures", "alone", "keyless")
+ALL = ("recipes", "learned", "hostile", "pictures", "alone", "keyless")
 
 
 class Reader(html.parser.HTMLParser):
@@ -117,7 +117,7 @@ def test_every_figure_has_a_sentence_and_a_table(pages, name):
     for figure in figures:
         sentence = re.search(r"<figcaption>(.+?)</figcaption>", figure)[1]
         assert sentence.endswith(".")
-        assert re.search(r"<details>.*<table><caption>.+?</caption><thead>.*<tbody><tr>.*</details>", figure, re.S)
+        assert re.search(r"<details>.*<table><caption>.+?</caption><thead>.*<tbody>\s*<tr>.*</details>", figure, re.S)
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -131,33 +131,77 @@ def test_tables_have_captions_and_headers_and_no_ragged_rows(pages, name):
             assert row.count("<td") == width - 1
 
 
+def text_of(path):
+    return re.sub(r"\s+", " ", " ".join(Reader(path.read_text("utf-8")).text))
+
+
 def test_the_report_says_what_the_explanation_says(pages, recipes):
-    model, names = recipes
-    explanation = model.explain(names)
-    text = re.sub(r"\s+", " ", " ".join(Reader(pages["recipes"].read_text("utf-8")).text))
+    explanation, text = recipes.explain(), text_of(pages["recipes"])
     assert explanation.verdict in text
+    assert explanation.advice in text
     for cluster in explanation.clusters:
-        assert str(cluster) in text
-        assert all(f.name in text for f in cluster.features if f.value)
+        card = cluster.card()
+        assert cluster.title in text
+        assert f"{card.size}, {card.like}" in text
+        for d in (*card.has, *card.rare):
+            assert re.search(rf"{re.escape(d.words)} .{{0,20}}{re.escape(d.shares)}; {re.escape(d.role)}", text)
+        assert all(name in text for name, _ in card.items)
         assert all(c.name in text for c in cluster.criticisms)
-    assert str(model.explain_agreement(0, names)) in text
-    assert model.diagnostics_.advice in text
+    assert str(recipes.explain_agreement(0)) in text
 
 
-def test_the_report_of_a_model_that_learned_shows_what_it_learned(pages, table):
-    text = " ".join(Reader(pages["table"].read_text("utf-8")).text)
+def test_the_report_has_the_names_of_cases_and_clusters_in_tables_and_pictures(pages, recipes, monkeypatch, tmp_path):
+    """The ribbon is a picture: its labels are read before it is drawn."""
+    from bayescase.explaining.render import report as module
+
+    drawn = []
+    monkeypatch.setattr(module, "plot_ribbon", lambda fitted: drawn.append(plot_ribbon(fitted)) or drawn[-1])
+    recipes.report(tmp_path / "x.html")
+    labels = " ".join(t.get_text() for t in drawn[0].findobj(Text))
+    for row in recipes.prototypes_:
+        name = recipes.case_names_[row]
+        assert name[:20] in labels
+        assert name in text_of(pages["recipes"])
+
+
+def test_no_absence_is_listed_unless_it_sets_the_cluster_apart(recipes):
+    for cluster in recipes.explain().clusters:
+        rare = {d.feature for d in cluster.rare}
+        rows = next(block for block in feature_table(cluster) if isinstance(block, Table)).rows
+        assert rows
+        assert all(value == "yes" or name in rare for name, value, *_ in rows)
+
+
+def test_a_model_whose_clusters_are_settled_is_not_shouted_at(words, tmp_path):
+    """Short on one trace only."""
+    for converged, sound, expected in (
+        (True, True, "Trust it:"),
+        (False, True, "Trust the clusters:"),
+        (False, False, "Take care:"),
+    ):
+        fitted = dataclasses.replace(words.fitted_)
+        verdict = dataclasses.replace(words.diagnostics_, converged=converged, sound=sound)
+        fitted.__dict__["diagnostics"] = verdict
+        write_report(fitted, tmp_path / "x.html")
+        text = (tmp_path / "x.html").read_text("utf-8")
+        assert f"<strong>{expected}</strong>" in text
+        assert ('class="verdict bad"' in text) == (not sound)
+
+
+def test_the_report_of_a_model_that_learned_shows_what_it_learned(pages, learned):
+    text = text_of(pages["learned"])
     assert "How many clusters?" in text
-    assert f"{table.hyperparameters_['q'].mean:.4g}" in text
+    assert f"{learned.hyperparameters_['q'].mean:.4g}" in text
 
 
 def test_hostile_names_are_text(pages, hostile):
     text = pages["hostile"].read_text("utf-8")
     page = Reader(text)
     assert "<script" not in text
-    assert "onerror=" not in text.replace("onerror=&quot;", "")
+    assert "onerror=" not in text.replace("onerror=&#34;", "").replace("onerror=&quot;", "")
     assert EVIL in " ".join(page.text)
     assert WORSE in " ".join(page.text)
-    card = hostile[0]._repr_mimebundle_()["text/html"]
+    card = hostile._repr_mimebundle_()["text/html"]
     assert EVIL not in card
     assert WORSE not in card
 
@@ -176,28 +220,25 @@ def test_odd_letters_do_not_break_the_file(tmp_path):
 def test_a_large_report_stays_small(planted, tmp_path):
     x, _ = planted(N=10_000, P=100, V=5, S=12, seed=3)
     names = {f"a feature with a rather long name, number {j}": x[:, j] for j in range(100)}
-    model = fit(names, 12, n_iter=6, n_chains=1, alpha=0)
-    model.report(tmp_path / "large.html", names=[f"a case with quite a long name, number {i}" for i in range(10_000)])
+    cases = [f"a case with quite a long name, number {i}" for i in range(10_000)]
+    fit(names, 12, n_iter=6, n_chains=1, alpha=0, case_names=cases).report(tmp_path / "large.html")
     assert (tmp_path / "large.html").stat().st_size < 5e6 / 2
 
 
 def test_wrong_input(recipes, tmp_path):
-    model, _ = recipes
     with pytest.raises(sklearn.exceptions.NotFittedError):
         BayesianCaseModel().report(tmp_path / "x.html")
-    with pytest.raises(ValueError, match="names has 1 entries"):
-        model.report(tmp_path / "x.html", names=["a"])
     with pytest.raises(ValueError, match="image_shape"):
-        model.report(tmp_path / "x.html", image_shape=(3, 3))
+        recipes.report(tmp_path / "x.html", image_shape=(3, 3))
     with pytest.raises(FileNotFoundError, match="There is no folder"):
-        model.report(tmp_path / "nowhere" / "x.html")
+        recipes.report(tmp_path / "nowhere" / "x.html")
     assert not list(tmp_path.iterdir())
 
 
 def test_a_report_replaces_what_was_there(recipes, tmp_path):
     path = tmp_path / "x.html"
     path.write_text("old" * 10_000_000)
-    recipes[0].report(str(path))
+    recipes.report(str(path))
     assert path.read_text("utf-8").startswith("<!doctype html>")
     assert "oldold" not in path.read_text("utf-8")
 
@@ -206,7 +247,7 @@ def test_a_report_replaces_what_was_there(recipes, tmp_path):
 
 
 def test_a_notebook_shows_a_card_per_cluster_once_fitted(recipes):
-    model, _ = recipes
+    model = recipes
     shown = model._repr_mimebundle_()
     assert shown["text/plain"] == repr(model)
     assert shown["text/html"].count('<section class="card"') == 5
@@ -217,20 +258,20 @@ def test_a_notebook_shows_a_card_per_cluster_once_fitted(recipes):
 
 
 def test_a_notebook_shows_text_only_if_scikit_learn_is_told_so(recipes):
-    model, _ = recipes
+    model = recipes
     with sklearn.config_context(display="text"):
         assert not hasattr(model, "_repr_html_")
         assert "text/html" not in model._repr_mimebundle_()
 
 
 def test_two_models_in_a_notebook_share_no_ids(recipes):
-    first, second = (re.findall(r'id="(bayescase-\d+)"', recipes[0]._repr_html_()) for _ in range(2))
+    first, second = (re.findall(r'id="(bayescase-\d+)"', recipes._repr_html_()) for _ in range(2))
     assert len(first) == 5
     assert not set(first) & set(second)
 
 
 def test_a_loaded_model_shows_the_same_cards(recipes, tmp_path):
-    recipes[0].save(tmp_path / "m")
+    recipes.save(tmp_path / "m")
     loaded = BayesianCaseModel.load(tmp_path / "m")
     assert loaded._repr_html_().count('<section class="card"') == 5
 
@@ -250,7 +291,7 @@ def visit(browser, path, **settings):
 
 
 SCREENS = [(name, 1280, "light") for name in ALL]
-SCREENS += [("table", 320, "light"), ("table", 1280, "dark"), ("recipes", 320, "dark"), ("pictures", 320, "dark")]
+SCREENS += [("learned", 320, "light"), ("learned", 1280, "dark"), ("recipes", 320, "dark"), ("pictures", 320, "dark")]
 
 
 @pytest.mark.parametrize(("name", "width", "scheme"), SCREENS)
@@ -303,7 +344,7 @@ def test_the_page_prints(browser, pages):
 
 
 def test_cards_in_a_notebook_pass_axe(browser, axe, recipes, table, tmp_path):
-    cards = "".join(re.sub(r"<details>.*</details>", "", model._repr_html_(), flags=re.S) for model in (recipes[0], table))
+    cards = "".join(re.sub(r"<details>.*</details>", "", model._repr_html_(), flags=re.S) for model in (recipes, table))
     path = tmp_path / "notebook.html"
     head = '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>x</title></head>'
     path.write_text(f"{head}<body><main><h1>a</h1><h2>b</h2><h3>c</h3>{cards}</main></body></html>", "utf-8")

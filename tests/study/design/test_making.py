@@ -111,7 +111,8 @@ def test_digits(digits, lda):
         assert all(ink is None or ink > 0 for ink in topic.ink)
         assert bcm.marked == topic.marked == ()
         assert subspace.ink == bcm.ink
-        assert subspace.marked == tuple(np.flatnonzero(digits.subspaces_[s]))
+        keys = tuple(j for j, feature in enumerate(digits.explain().cluster(s).features) if feature.key)
+        assert subspace.marked == keys != ()
     assert "image" in design.texts.question
 
 

@@ -1,10 +1,7 @@
-"""One HTML file that explains a fitted model to a person, with nothing to fetch."""
+"""One HTML file that explains a fit to a person, with nothing to fetch."""
 
 from __future__ import annotations
 
-import base64
-import io
-import warnings
 from os import PathLike, fspath
 from pathlib import Path
 
@@ -14,23 +11,51 @@ from ... import __version__
 from ...fitted import Fitted
 from ...sampling.diagnostics import in_words
 from ...storage import replacing
-from ..explanation import as_set, clean, counted, cut, explain, explain_agreement, listed, phrase, show
+from ..agreement import explain_agreement
+from ..clusters import explain
+from ..explanation import AgreementExplanation, ClusterExplanation, ModelExplanation
+from ..parts import most_telling
+from ..words import counted, cut, listed, percent, phrase, show
 from . import figures as plots
-from .cards import APART, EMPTY, MARKED, pixel_role
-from .html import called, card, document, esc, percent, scroll, table
+from .blocks import (
+    Article,
+    Bar,
+    Block,
+    ClusterCard,
+    Heading,
+    More,
+    Page,
+    Picture,
+    Section,
+    Table,
+    Text,
+    Verdict,
+    picture,
+    table,
+)
+from .checks import check_shape
+from .html import render_page
+from .images import APART, EMPTY, MARKED, image_title, pixel_role
+from .sweeps import MANY_CLUSTERS, plot_ribbon
 
-KEYS, OTHERS, AGREEMENTS = 25, 3, 8  # key features per cluster, clusters it is told from, clusters with a picture of agreement
-DOTS = 120  # per inch
+FEATURES, OTHERS, AGREEMENTS, VALUES = 25, 3, 8, 30  # features of a table, clusters told apart, agreements drawn, values
+ABOUT = (
+    "Each cluster is shown by a prototype, a real case that stands for it, and by what it has more often than the other "
+    "clusters. Its key features, marked by a square, are those in which its cases copy the prototype. Beside a prototype and "
+    "beside a feature stands how probable it is that it is the prototype, or a key feature."
+)
+MADE = f"Made by bayescase {__version__}, with the Bayesian Case Model of Kim, Rudin and Shah (NIPS 2014)."
+
+Shape = tuple[int, int] | None
 
 
-def write_report(
-    fitted: Fitted, path: str | PathLike, *, image_shape: tuple[int, int] | None = None, title: str | None = None
-) -> None:
-    """Write one HTML file that explains a fitted model; `model.report` calls this.
+def write_report(fitted: Fitted, path: str | PathLike[str], *, image_shape: Shape = None, title: str | None = None) -> None:
+    """Write one HTML file that explains a fit; `model.report` calls this.
 
     Parameters
     ----------
     fitted : Fitted
+        `model.fitted_`.
     path : path
         File to write; one that is there is replaced.
     image_shape : (height, width), default=None
@@ -41,137 +66,129 @@ def write_report(
     file = Path(fspath(path))
     if not file.parent.is_dir():
         raise FileNotFoundError(f"There is no folder {str(file.parent)!r} to write the report to.")
-    html = page(fitted, image_shape, title)
+    html = render_page(make_page(fitted, image_shape, title))
     with replacing(file) as out:
         out.write(html.encode())
 
 
-def page(fitted, image_shape=None, title=None) -> str:
+def make_page(fitted: Fitted, image_shape: Shape = None, title: str | None = None) -> Page:
+    """The report, as blocks."""
     if image_shape is not None:
-        image_shape = plots.check_shape(image_shape, fitted.data.x.shape[1])
-    explanation = explain(fitted)
-    title = f"{counted(explanation.n_cases)} in {counted(len(explanation.clusters), 'cluster')}" if title is None else title
-    parts = (
-        ("short", "In short", in_short(explanation, image_shape)),
-        ("clusters", "The clusters", clusters(fitted, explanation, image_shape)),
-        ("apart", "What tells the clusters apart", apart(explanation)),
-        ("members", "Which case belongs where", members(fitted)),
-        ("sure", "How sure are prototypes and features?", how_sure(fitted, explanation)),
-        ("trust", "Can it be trusted?", trust(fitted, explanation)),
+        image_shape = check_shape(image_shape, len(fitted.encoding.features))
+    explained = explain(fitted)
+    title = f"{counted(explained.n_cases)} in {counted(len(explained.clusters), 'cluster')}" if title is None else title
+    sections = (
+        Section("short", "In short", in_short(explained, image_shape)),
+        Section("clusters", "The clusters", clusters(fitted, explained, image_shape)),
+        Section("apart", "What sets the clusters apart", apart(explained)),
+        Section("members", "Which case belongs where", (members(fitted),)),
+        Section("sure", "How sure are prototypes and key features?", how_sure(fitted, explained)),
+        Section("trust", "Can it be trusted?", trust(fitted, explained)),
     )
-    made = f"Made by bayescase {esc(__version__)}, with the Bayesian Case Model of Kim, Rudin and Shah (NIPS 2014)."
-    return document(esc(title), ABOUT, parts, made)
+    return Page(title, ABOUT, sections, MADE)
 
 
-ABOUT = """Each cluster is shown by a <strong>prototype</strong>, a real case that stands for it, and by the features that
-<strong>matter</strong>: those in which most of its cases are like the prototype. The rest of the prototype is as it happens to
-be."""
-
-
-def in_short(explanation, image_shape):
-    about = f"{counted(explanation.n_cases)} with {counted(explanation.n_features, 'feature')}"
-    about += f", {explanation.missing:.1%} of the cells missing" if explanation.missing else ""
-    rows = [
-        (
-            c.cluster,
-            c.prototype.name,
-            f"{c.size:,}",
-            percent(c.share),
-            what_matters(c, image_shape),
-        )
-        for c in explanation.clusters
-    ]
-    head = ("cluster", "prototype", "cases", "share of all", "what matters, the most telling first")
-    kind, words = ("verdict", "Trust it:") if explanation.converged else ("verdict bad", "Take care:")
+def in_short(explained: ModelExplanation, shape: Shape) -> tuple[Block, ...]:
+    missing = f" {explained.missing:.1%} of the cells are missing." if explained.missing else ""
+    strong = "Trust it:" if explained.converged else "Trust the clusters:" if explained.sound else "Take care:"
+    rows = [(c.cluster, apart_words(c, shape), f"{c.size:,}", c.like.removeprefix("like ")) for c in explained.clusters]
+    head = ("cluster", "name" if shape is None else "what its cases share", "cases", "prototype, with its probability")
     return (
-        f"<p>{esc(about)}, in {counted(len(explanation.clusters), 'cluster')}.</p>"
-        f'<p class="{kind}"><strong>{words}</strong> {esc(explanation.verdict)}</p>'
-        + table("All clusters", head, rows, numbers=(2, 3))
+        Text(f"{explained.summary}{missing}"),
+        Verdict((f"{explained.verdict} {explained.advice}".strip(),), strong, bad=not explained.sound),
+        table("All clusters", head, rows, numbers=(2,)),
     )
 
 
-def what_matters(cluster, image_shape):
-    keys = cluster.key_features
-    if not keys:
-        return "nothing for certain"
-    if image_shape is None:
-        return listed([phrase(cut(f.name, 40), f.value) for f in keys], 4)
-    roles = [pixel_role(f) for f in keys]
+def apart_words(cluster: ClusterExplanation, shape: Shape) -> str:
+    """The name of a cluster; of images, which pixels are key."""
+    if shape is None:
+        return cluster.name or "–"
+    roles = [pixel_role(f) for f in cluster.key_features]
     kinds = ((MARKED, "with ink"), (APART, "empty, unlike elsewhere"), (EMPTY, "empty, as elsewhere"))
-    return f"{counted(len(keys), 'pixel')}: " + ", ".join(f"{roles.count(kind)} {words}" for kind, words in kinds)
+    return f"{counted(len(roles), 'key pixel')}: " + ", ".join(f"{roles.count(kind)} {words}" for kind, words in kinds)
 
 
 # --- clusters ------------------------------------------------------------------------------------------------------------
 
 
-def clusters(fitted, explanation, image_shape):
-    text = []
-    for c in explanation.clusters:
-        name = f"cluster-{c.cluster}"
-        if image_shape is None:
-            shown = f"<p>{esc(c)}</p>{card(c)}"
-        else:
-            alt = f"Prototype {c.prototype.name}, the average member, and the pixels that matter."
-            sentence = f"{called(c)}. What matters: {what_matters(c, image_shape)}."
-            shown = figure(plots.plot_prototypes(c, image_shape=image_shape), alt, sentence, pixels(c, image_shape))
-        heading = f"Cluster {c.cluster}: {cut(c.prototype.name, 80)}"
-        more = key_table(c) + candidates(c) + contrasts(c) + criticisms(c)
-        if c.cluster < AGREEMENTS and c.key_features and c.size:
+def clusters(fitted: Fitted, explained: ModelExplanation, shape: Shape) -> tuple[Block, ...]:
+    found = []
+    for place, c in enumerate(explained.clusters):
+        shown: Block = ClusterCard(c.card())
+        if shape is not None:
+            alt = f"Prototype {c.prototype.name}, the average member, how it differs from elsewhere, and the key pixels."
+            sentence = f"{c.card().size}, {c.like}. {apart_words(c, shape)}."
+            shown = picture(plots.plot_prototypes(c, image_shape=shape), alt, sentence, pixel_table(c, shape))
+        more: list[Block] = [*feature_table(c), *candidates(c), *contrasts(c), *criticisms(c)]
+        if place < AGREEMENTS and c.key_features:
             more += agreement(explain_agreement(fitted, c.cluster))
-        text.append(
-            f'<article class="card" aria-labelledby="{name}"><h3 id="{name}">{esc(heading)}</h3>{shown}'
-            f'<details class="more"><summary>More about cluster {c.cluster}</summary>{more}</details></article>'
-        )
-    boxed = '<p>What the prototype has; what matters is in a <span class="boxed">box</span>.</p>'
-    return (boxed if image_shape is None and as_set(explanation.clusters[0].features) else "") + "".join(text)
+        title = cut(c.title if shape is None else image_title(c), 100)
+        found.append(Article(f"cluster-{c.cluster}", title, (shown, More(f"More about cluster {c.cluster}", tuple(more)))))
+    return tuple(found)
 
 
-def pixels(cluster, shape):
+def pixel_table(cluster: ClusterExplanation, shape: tuple[int, int]) -> Table:
     high, wide = shape
     rows = []
     for r in range(high):
         of = cluster.features[r * wide : (r + 1) * wide]
         rows.append((r, *(f"{show(f.value)}{'*' if f.key else ''}" for f in of)))
-    return table("Values of the prototype; * matters", ("row", *(f"column {k}" for k in range(wide))), rows)
+    return table("Values of the prototype; * is a key pixel", ("row", *(f"column {k}" for k in range(wide))), rows)
 
 
-def key_table(cluster):
-    keys = cluster.key_features
+def feature_table(cluster: ClusterExplanation) -> list[Block]:
+    said = tuple(f for f in cluster.features if f.key or f.value is not False)
+    shown = sorted(most_telling(said), key=lambda f: not f.key)[:FEATURES]
     rows = [
-        (f.name, show(f.value), percent(f.share), percent(f.elsewhere), f"{f.probability:.2f}", f"{f.prior:.2f}")
-        for f in keys[:KEYS]
+        (
+            f.name,
+            show(f.value),
+            "–" if f.share is None else Bar(f.share, f.elsewhere),
+            percent(f.elsewhere),
+            percent(f.probability),
+            percent(f.subspace_probability),
+        )
+        for f in shown
     ]
-    if not rows:
-        return "<p>No feature matters for certain.</p>"
-    left = f"; {counted(len(keys) - KEYS, 'more such feature')} not shown" if len(keys) > KEYS else ""
-    head = ("feature", "value of the prototype", "share here", "elsewhere", "probability that it matters", "before the data")
-    return "<h4>What matters</h4>" + table(f"Features that matter, the most telling first{left}", head, rows, (2, 3, 4, 5))
+    left = len(said) - len(shown)
+    head = ("feature", "value of the prototype", "share here", "elsewhere", "key", "in the subspace")
+    caption = "Features of the prototype: key features in bold, the most telling first"
+    caption += f"; {counted(left, 'feature')} not shown" if left else ""
+    keys = [k for k, f in enumerate(shown) if f.key]
+    unsaid = f"The subspace has {counted(cluster.unsaid, 'more feature')}, absent here as in most cases elsewhere."
+    return [
+        Heading("The prototype", 4),
+        table(caption, head, rows, (2, 3, 4, 5), keys),
+        *([Text(unsaid, soft=True)] if cluster.unsaid else []),
+    ]
 
 
-def candidates(cluster):
-    ties = [f"{counted(len(c.ties))} with the same values" if len(c.ties) > 1 else "" for c in cluster.candidates]
-    rows = [(c.name, percent(c.probability), tie) for c, tie in zip(cluster.candidates, ties, strict=True)]
-    words = "The prototype is the most typical of the cases that are at least half as probable as the most probable one."
-    head = ("case", "probability", "ties")
-    return f"<h4>Who could be the prototype</h4><p>{words}</p>" + table("Candidates, the chosen one first", head, rows, (1,))
-
-
-def contrasts(cluster):
-    """The clusters that are hardest to tell from this one, and how to do it."""
-    nearest = sorted(cluster.contrasts, key=lambda c: sum(d.weight for d in c.distinctions))[:OTHERS]
+def candidates(cluster: ClusterExplanation) -> list[Block]:
     rows = [
-        (f"cluster {c.other}", phrase(cut(d.feature, 60), d.value), percent(d.here), percent(d.there))
+        (c.name, percent(c.probability), f"{counted(len(c.ties))} with the same values" if len(c.ties) > 1 else "")
+        for c in cluster.candidates
+    ]
+    words = "The prototype is the most probable member; of several that are as probable, the most typical."
+    head = ("case", "probability", "ties")
+    return [Heading("Who could be the prototype", 4), Text(words), table("Candidates, the chosen one first", head, rows, (1,))]
+
+
+def contrasts(cluster: ClusterExplanation) -> list[Block]:
+    """The clusters that are hardest to tell from this one, and how to do it."""
+    nearest = sorted(cluster.contrasts, key=lambda c: sum(d.bits for d in c.distinctions))[:OTHERS]
+    rows = [
+        (f"cluster {c.other}", cut(d.words, 80), Bar(d.here, d.there), percent(d.there))
         for c in nearest
         for d in c.distinctions[:OTHERS]
     ]
     if not rows:
-        return ""
-    return "<h4>How to tell it from others</h4>" + table(
-        "The clusters that are most alike, and what is more common here", ("unlike", "has", "here", "there"), rows, (2, 3)
-    )
+        return []
+    caption = "The clusters that are most alike, and what is more common here"
+    return [Heading("How to tell it from others", 4), table(caption, ("unlike", "has", "here", "there"), rows, (2, 3))]
 
 
-def criticisms(cluster):
+def criticisms(cluster: ClusterExplanation) -> list[Block]:
     rows = [
         (
             c.name,
@@ -181,154 +198,129 @@ def criticisms(cluster):
         )
         for c in cluster.criticisms
     ]
+    heading = Heading("Who fits badly", 4)
     if not rows:
-        return "<h4>Who fits badly</h4><p>No member differs from the prototype on a feature that matters.</p>"
+        return [heading, Text("No member differs from the prototype on a key feature.")]
     head = ("case", "membership", "agrees with the prototype on", "but has")
-    return "<h4>Who fits badly</h4>" + table("Members that the prototype explains worst", head, rows, (1,))
+    return [heading, table("Members that the prototype explains worst", head, rows, (1,))]
 
 
-def agreement(found):
-    shown = found.features[:KEYS]
+def agreement(found: AgreementExplanation) -> list[Block]:
+    shown = found.features[:FEATURES]
     rows = [(m.name, *("–" if a is None else "yes" if a else "no" for a in m.agrees[: len(shown)])) for m in found.members]
-    data = table(
+    numbers = table(
         f"Does a member agree with the prototype? {len(rows)} of {counted(found.size)}, from the most to the least alike",
         ("case", *(phrase(cut(f.name, 40), f.value) for f in shown)),
         rows,
     )
-    alt = f"Matrix of members of cluster {found.cluster} by features that matter: dark where they agree with the prototype."
-    return "<h4>Who agrees with the prototype</h4>" + figure(plots.plot_agreement(found, most=KEYS), alt, str(found), data)
+    alt = f"Matrix of members of cluster {found.cluster} by key features: dark where they agree with the prototype."
+    return [
+        Heading("Who agrees with the prototype", 4),
+        picture(plots.plot_agreement(found, most=FEATURES), alt, str(found), numbers),
+    ]
 
 
 # --- all clusters together -----------------------------------------------------------------------------------------------
 
 
-def apart(explanation):
-    values = plots.telling_values(explanation, 30)
-    features = explanation.clusters[0].features
-    rows = [
-        (phrase(cut(features[j].name, 60), value), *(percent(share) for share in chances.tolist()))
-        for j, value, chances in values
-    ]
-    head = ("value", *(f"cluster {c.cluster}" for c in explanation.clusters))
-    best = max(values, key=lambda row: np.ptp(row[2]))
-    sentence = (
-        f"How common the most telling values are in each cluster. The clusters differ most in {name_of(features, best)}: "
-    )
-    sentence += f"{best[2].min():.0%} to {best[2].max():.0%}."
+def apart(explained: ModelExplanation) -> tuple[Block, ...]:
+    values = explained.telling_values(VALUES)
+    if not values:
+        return (Text("No value is much more common in one cluster than in the others."),)
+    head = ("value", *(f"cluster {c.cluster}" for c in explained.clusters))
+    rows = [(cut(value.words, 80), *map(percent, value.shares)) for value in values]
+    best = max(values, key=lambda value: max(value.shares) - min(value.shares))
+    sentence = "How common the most telling values are in each cluster. The clusters differ most in "
+    sentence += f"{cut(best.words, 80)}: {percent(min(best.shares))} to {percent(max(best.shares))}."
     alt = "Heat map: one row per value, one column per cluster, darker where the value is more common."
-    return figure(
-        plots.plot_values(explanation), alt, sentence, table("Share of each cluster", head, rows, range(1, len(head)))
-    )
+    numbers = table("Share of each cluster", head, rows, range(1, len(head)))
+    return (picture(plots.plot_values(explained, most=VALUES), alt, sentence, numbers),)
 
 
-def name_of(features, row):
-    return phrase(cut(features[row[0]].name, 60), row[1])
-
-
-def members(fitted):
+def members(fitted: Fitted) -> Picture:
     member, labels = fitted.posterior.memberships, fitted.labels
-    top = member.max(axis=1)
-    rows = []
-    for s in range(member.shape[1]):
+    top, rows = member.max(axis=1), []
+    for s in np.flatnonzero(fitted.sizes).tolist():
         own = top[labels == s]
-        sure, mixed = int((own >= 0.9).sum()), int((own < 0.9).sum())
-        rows.append((f"cluster {s}", f"{len(own):,}", f"{sure:,}", f"{mixed:,}", percent(float(member[:, s].mean()))))
+        sure = int((own >= 0.9).sum())
+        rows.append((f"cluster {s}", f"{len(own):,}", f"{sure:,}", f"{len(own) - sure:,}", percent(float(member[:, s].mean()))))
     head = ("main cluster", "cases", "at least 90 % in it", "less", "share of all memberships")
     mixed = int((top < 0.9).sum())
-    sentence = f"{counted(len(top))}, of which {mixed:,} ({mixed / len(top):.0%}) have less than 90 % in one cluster."
+    sentence = f"{counted(len(top))}, of which {mixed:,} ({percent(mixed / len(top))}) have less than 90 % in one cluster."
     alt = "Heat map: one row per cluster, one column per case, dark where the case belongs to the cluster."
-    return figure(plots.plot_memberships(fitted), alt, sentence, table("Cases by their main cluster", head, rows, (1, 2, 3, 4)))
+    return picture(
+        plots.plot_memberships(fitted), alt, sentence, table("Cases by their main cluster", head, rows, (1, 2, 3, 4))
+    )
 
 
-def how_sure(fitted, explanation):
-    shown = explanation.clusters[: plots.MANY_CLUSTERS]
+def how_sure(fitted: Fitted, explained: ModelExplanation) -> tuple[Block, ...]:
+    shown = explained.clusters[:MANY_CLUSTERS]
     rows = [
-        (
-            f"cluster {c.cluster}",
-            phrase(cut(f.name, 60), f.value),
-            f"{f.probability:.2f}",
-            f"{f.prior:.2f}",
-            "yes" if f.key else "no",
-        )
+        (f"cluster {c.cluster}", cut(f.words, 80), f"{f.subspace_probability:.2f}", f"{f.prior:.2f}", "yes" if f.key else "no")
         for c in shown
         for f in plots.surest_features(c, 15)
     ]
-    sure = sum(f.probability > 0.9 or f.probability < 0.1 for c in explanation.clusters for f in c.features)
-    cells = len(explanation.clusters) * explanation.n_features
-    sentence = (
-        f"Whether a feature matters to a cluster is nearly certain (at most 10 % of doubt) in {sure / cells:.0%} of all pairs."
+    sure = sum(abs(f.subspace_probability - 0.5) > 0.4 for c in explained.clusters for f in c.features)
+    cells = len(explained.clusters) * explained.n_features
+    sentence = "Whether a feature belongs to the subspace of a cluster is nearly certain (at most 10 % of doubt) in "
+    sentence += f"{percent(sure / cells)} of all pairs."
+    alt = "For each cluster, dots show how probably a feature belongs to the subspace; short lines show that before the data."
+    head = ("cluster", "value", "probability", "before the data", "key feature")
+    numbers = table("How probably a feature belongs to the subspace", head, rows, (2, 3))
+    return (
+        Heading("Key features"),
+        picture(plots.plot_subspaces(explained), alt, sentence, numbers),
+        Heading("Prototypes"),
+        ribbon(fitted, explained),
     )
-    alt = "For each cluster, dots show how probable it is that a feature matters; short lines show the same before the data."
-    head = ("cluster", "value", "probability that it matters", "before the data", "matters")
-    text = "<h3>Features</h3>" + figure(
-        plots.plot_subspaces(explanation), alt, sentence, table("How probably a feature matters", head, rows, (2, 3))
-    )
+
+
+def ribbon(fitted: Fitted, explained: ModelExplanation) -> Picture:
+    shown = explained.clusters[:MANY_CLUSTERS]
     chosen = [(f"cluster {c.cluster}", p.name, percent(p.probability), len(p.ties)) for c in shown for p in c.candidates[:4]]
-    surest = max(explanation.clusters, key=lambda c: c.prototype.probability)
-    least = min(explanation.clusters, key=lambda c: c.prototype.probability)
-    sentence = f"The prototype of cluster {surest.cluster} is the surest ({surest.prototype.probability:.0%} of the draws)"
+    surest = max(explained.clusters, key=lambda c: c.prototype.probability)
+    least = min(explained.clusters, key=lambda c: c.prototype.probability)
+    sentence = f"The prototype of cluster {surest.cluster} is the surest ({percent(surest.prototype.probability)} of the draws)"
     sentence += (
-        f", that of cluster {least.cluster} the least sure ({least.prototype.probability:.0%})." if least is not surest else "."
+        f", that of cluster {least.cluster} the least sure ({percent(least.prototype.probability)})."
+        if least is not surest
+        else "."
     )
     alt = (
         "Ribbon: for each cluster the case that was the prototype at each sweep, darkest the chosen one; below, the log joint."
     )
-    data = table("Candidates for prototype", ("cluster", "case", "probability", "cases with these values"), chosen, (2, 3))
-    data += table(
-        "Log joint probability after the burn-in",
-        ("chain", "mean", "lowest", "highest"),
-        [
-            (k, f"{part.mean():.1f}", f"{part.min():.1f}", f"{part.max():.1f}")
-            for k, part in enumerate(fitted.trace["log_joint"][:, fitted.kept.first : fitted.kept.end])
-        ],
-        (1, 2, 3),
+    kept = fitted.trace["log_joint"][:, fitted.kept.first : fitted.kept.end]
+    trace = [(k, f"{part.mean():.1f}", f"{part.min():.1f}", f"{part.max():.1f}") for k, part in enumerate(kept)]
+    return picture(
+        plot_ribbon(fitted),
+        alt,
+        sentence,
+        table("Candidates for prototype", ("cluster", "case", "probability", "cases with these values"), chosen, (2, 3)),
+        table("Log joint probability after the burn-in", ("chain", "mean", "lowest", "highest"), trace, (1, 2, 3)),
     )
-    return text + "<h3>Prototypes</h3>" + figure(plots.plot_ribbon(fitted), alt, sentence, data)
 
 
-def trust(fitted, explanation):
+def trust(fitted: Fitted, explained: ModelExplanation) -> tuple[Block, ...]:
     found = fitted.diagnostics
-    advice = f"<p>{esc(found.advice)}</p>" if found.advice else ""
-    rows = [
+    quantities = [
         (in_words(name), f"{of.mean:.5g}", f"{of.sd:.3g}", f"{of.r_hat:.3f}", f"{of.ess_bulk:.0f}", f"{of.ess_tail:.0f}")
         for name, of in found.quantities.items()
     ]
     head = ("quantity", "mean", "standard deviation", "R-hat", "effective draws", "in the tails")
-    text = f"<p>{esc(explanation.verdict)}</p>{advice}" + table("Have the chains converged?", head, rows, (1, 2, 3, 4, 5))
     settings = [
-        (name, f"{value:.4g}", "set") for name, value in explanation.hyperparameters.items() if name not in explanation.learned
+        (name, f"{value:.4g}", "set") for name, value in explained.hyperparameters.items() if name not in explained.learned
     ]
     settings += [
         (name, f"{mean:.4g}", f"learned; 90 % between {low:.4g} and {high:.4g}")
-        for name, (mean, low, high) in explanation.learned.items()
+        for name, (mean, low, high) in explained.learned.items()
     ]
-    text += table("Hyperparameters", ("name", "value", "how it was found"), settings, (1,))
-    if explanation.n_clusters_probabilities:
-        chances = [(k, percent(p)) for k, p in explanation.n_clusters_probabilities.items()]
-        text += table("How many clusters?", ("clusters in use", "probability"), chances, (1,))
-    return text + f"<p>{counted(explanation.chains, 'chain')} of {counted(explanation.sweeps, 'sweep')}.</p>"
-
-
-# --- figures -------------------------------------------------------------------------------------------------------------
-
-
-def figure(drawn, alt, sentence, data) -> str:
-    """A picture, what it says, and its numbers."""
-    wide, high = (round(inches * 84) for inches in drawn.get_size_inches())
-    words = esc(f"{clean(alt)} The numbers are in the table below.")
-    image = f'<img alt="{words}" width="{wide}" height="{high}" src="{png(drawn)}">'
-    numbers = f"<details><summary>Numbers of this figure</summary>{data}</details>"
-    return f"<figure>{scroll(f'Figure: {cut(alt, 100)}', image)}<figcaption>{esc(sentence)}</figcaption>{numbers}</figure>"
-
-
-def png(drawn) -> str:
-    """As a data URI, with few colours: a third of the size, and nobody sees it."""
-    from PIL import Image
-
-    raw, small = io.BytesIO(), io.BytesIO()
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph")  # a letter that the font lacks; it is in the table beside
-        drawn.savefig(raw, format="png", dpi=DOTS)
-    raw.seek(0)
-    Image.open(raw).convert("RGB").quantize(96, method=Image.Quantize.MEDIANCUT).save(small, format="png", optimize=True)
-    return "data:image/png;base64," + base64.b64encode(small.getvalue()).decode("ascii")
+    numbers = explained.n_clusters_probabilities
+    how_many = [] if not numbers else [(k, percent(p)) for k, p in numbers.items()]
+    return (
+        Text(explained.verdict),
+        *([Text(explained.advice)] if explained.advice else []),
+        table("Have the chains converged?", head, quantities, (1, 2, 3, 4, 5)),
+        table("Hyperparameters", ("name", "value", "how it was found"), settings, (1,)),
+        *([table("How many clusters?", ("clusters in use", "probability"), how_many, (1,))] if how_many else []),
+        Text(f"{counted(explained.chains, 'chain')} of {counted(explained.sweeps, 'sweep')}."),
+    )

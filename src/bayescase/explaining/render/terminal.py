@@ -1,84 +1,143 @@
 """Tables for a terminal, by rich. What others have written, such as names and values, is never read as markup."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
 from rich.markup import escape
 from rich.table import Table
 
-from ..explanation import show
+from ..explanation import KEY, CaseExplanation, ModelExplanation, PairExplanation
+from ..parts import Card, Distinction
+from ..words import cut, percent, show
 
-MOST_FEATURES = 8
 MOST_ROWS = 30
 
 
-def in_words(name, value):
-    """A feature and its value; a yes/no feature is named or denied."""
-    name = escape(name)
-    if value is True:
-        return f"[bold]{name}[/]"
-    if value is False:
-        return f"no {name}"
-    return f"{name} [bold]{escape(str(value))}[/]"
+def explanation_table(explained: ModelExplanation, title: str = "") -> Table:
+    """The clusters of a model: who stands for each, and what sets it apart.
 
+    Parameters
+    ----------
+    explained : ModelExplanation
+    title : str, default=""
+        What the table is about, such as the name of a file.
 
-def explanation_table(explained, title=""):
-    """The clusters of a ModelExplanation: what is shared in each, with its share here and elsewhere."""
-    sizes = f"{explained.n_cases} cases, {explained.n_features} features, {len(explained.clusters)} clusters"
-    table = titled(f"{title}: {sizes}" if title else sizes)
-    table.add_column("Cluster", justify="right")
-    table.add_column("Cases", justify="right")
-    table.add_column("Prototype")
-    table.add_column("What its cases share (here, elsewhere)")
+    Returns
+    -------
+    rich.table.Table
+    """
+    table = titled(f"{title}: {explained.summary}" if title else explained.summary)
+    table.add_column("Cluster", min_width=22, max_width=36)
+    table.add_column("More often than elsewhere", no_wrap=True)
+    for column in ("Here", "Elsewhere", "Key"):
+        table.add_column(column, justify="right", no_wrap=True)
     for cluster in explained.clusters:
-        keys = cluster.key_features
-        words = [f"{in_words(f.name, f.value)} [dim]{f.share:.0%}, {f.elsewhere:.0%}[/]" for f in keys[:MOST_FEATURES]]
-        more = f"\n… and {len(keys) - MOST_FEATURES} more" if len(keys) > MOST_FEATURES else ""
-        chosen = f"[bold]{escape(cluster.prototype.name)}[/]\nprobability {cluster.prototype.probability:.2f}"
-        table.add_row(str(cluster.cluster), str(cluster.size), chosen, ("\n".join(words) or "no feature for certain") + more)
+        card = cluster.card()
+        head = f"[bold]{escape(card.title)}[/]\n{escape(card.size)},\n{escape(card.like)}"
+        table.add_row(head, *("\n".join(column) for column in zip(*card_lines(card), strict=True)))
+    table.caption, table.caption_justify = f"[not dim]{escape(KEY)}[/]", "left"
     return table
 
 
-def case_table(case):
-    """The features of a case beside its prototype, those that matter first."""
+def card_lines(card: Card) -> list[tuple[str, ...]]:
+    """The lines of a card: words, share here, share elsewhere, probability of a key feature."""
+    lines = [line(d) for d in card.has]
+    if card.more:
+        lines.append((f"  [dim]and {card.more} more[/]", "", "", ""))
+    if card.rare:
+        lines += [("  [dim]less often:[/]", "", "", ""), *map(line, card.rare)]
+    return lines or [("  nothing for certain", "", "", "")]
+
+
+def line(d: Distinction) -> tuple[str, ...]:
+    words = escape(cut(d.words, 60))
+    key = percent(d.probability)
+    return (
+        f"* [bold]{words}[/]" if d.key else f"  {words}",
+        percent(d.here),
+        percent(d.there),
+        key if d.key else f"[dim]{key}[/]",
+    )
+
+
+def case_table(case: CaseExplanation) -> Table:
+    """The features of a case beside its prototype, key features first.
+
+    Parameters
+    ----------
+    case : CaseExplanation
+
+    Returns
+    -------
+    rich.table.Table
+    """
     weight = {c.feature: c.weight for c in case.reasons[0].contributions} if case.reasons else {}
-    title = f"Beside the prototype, {case.prototype.name}"
-    table = titled(title, ("Feature", "Matters", "Its value", "Prototype's", "Agrees"))
+    title = f"Beside the prototype, {case.prototype}"
+    table = titled(title, ("Feature", "Key", "Its value", "Prototype's", "Agrees"))
     if case.reasons:
         table.add_column(f"For cluster {case.cluster}, not {case.reasons[0].there}", justify="right")
-    order = sorted(case.features, key=lambda f: (not f.key, -abs(weight.get(f.name, 0.0))))
+    said = [f for f in case.features if f.key or f.value is not False or f.prototype not in (None, False)]
+    order = sorted(said, key=lambda f: (not f.key, -abs(weight.get(f.name, 0.0))))
     for f in order[:MOST_ROWS]:
         agrees = "" if f.agrees is None else "yes" if f.agrees else "[bold]no[/]"
-        cells = [escape(f.name), "yes" if f.key else "", escape(show(f.value)), escape(show(f.prototype)), agrees]
+        cells = [escape(f.name), "*" if f.key else "", escape(show(f.value)), escape(show(f.prototype)), agrees]
         table.add_row(*cells, *([f"{weight[f.name]:+.2f}" if f.name in weight else ""] if case.reasons else []))
     return counted_out(table, len(order))
 
 
-def pair_table(pair):
-    """What two clusters have more often than the other."""
-    columns = ("More often in", "Feature", "Value", f"Cluster {pair.first}", f"Cluster {pair.second}")
-    table = titled(f"{pair.first_prototype.name} and {pair.second_prototype.name}", columns)
-    for s, found in ((pair.first, pair.first_against_second), (pair.second, pair.second_against_first)):
-        for d in found:
-            here, there = (d.here, d.there) if s == pair.first else (d.there, d.here)
-            table.add_row(f"cluster {s}", escape(d.feature), escape(show(d.value)), f"{here:.0%}", f"{there:.0%}")
+def pair_table(pair: PairExplanation) -> Table:
+    """What two clusters have more often than the other.
+
+    Parameters
+    ----------
+    pair : PairExplanation
+
+    Returns
+    -------
+    rich.table.Table
+    """
+    first, second = pair.first, pair.second
+    columns = ("More often in", "What", f"Cluster {first.cluster}", f"Cluster {second.cluster}")
+    table = titled(f"{first.prototype.name} and {second.prototype.name}", columns)
+    for side in (first, second):
+        for d in side.more_often:
+            here, there = percent(d.here), percent(d.there)
+            table.add_row(escape(side.title), escape(d.words), *((here, there) if side is first else (there, here)))
     return table
 
 
-def plain_table(title, columns, rows, most=None):
-    """Any rows of words."""
-    rows = list(rows)
+def plain_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], most: int | None = None) -> Table:
+    """Any rows of words.
+
+    Parameters
+    ----------
+    title : str
+    columns : sequence of str
+        The head.
+    rows : iterable of sequences
+    most : int, default=None
+        Rows shown; the rest are counted. All of them if None.
+
+    Returns
+    -------
+    rich.table.Table
+    """
+    cells = list(rows)
     table = titled(title, columns, lines=False)
-    for row in rows[:most]:
+    for row in cells[:most]:
         table.add_row(*(escape(str(cell)) for cell in row))
-    return counted_out(table, len(rows), most)
+    return counted_out(table, len(cells), most)
 
 
-def titled(title, columns=(), lines=True):
+def titled(title: str, columns: Sequence[str] = (), lines: bool = True) -> Table:
     table = Table(title=escape(title), title_justify="left", show_lines=lines and not columns)
     for column in columns:
         table.add_column(escape(column))
     return table
 
 
-def counted_out(table, n, most=MOST_ROWS):
+def counted_out(table: Table, n: int, most: int | None = MOST_ROWS) -> Table:
     if most is not None and n > most:
         table.caption, table.caption_justify = f"… and {n - most} more", "left"
     return table

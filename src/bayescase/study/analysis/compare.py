@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-from ...explaining.explanation import counted
+from ...explaining.words import counted
 from ..design.design import Design
 from .answers_table import AnswerTable, Row
 from .generalise import FEWEST, Effect, Observed, reach

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy import optimize, stats
 
-from ...explaining.explanation import counted
+from ...explaining.words import counted
 from .answers_table import AnswerTable
 from .results import Estimate, Pooled, Test, not_made
 

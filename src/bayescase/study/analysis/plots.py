@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from ...explaining.explanation import cut
-from ...explaining.render.drawing import FAINT, GREY, INK, LACK, NORMAL, SMALL, label_y, new_figure, tidy
+from ...explaining.render.drawing import ACCENT, FAINT, GREY, INK, NORMAL, SMALL, label_y, new_figure, tidy
+from ...explaining.words import cut
 
-COLOURS, MARKS = (INK, LACK, GREY, "#2b7a4b", "#7b3f98", "#9a7d0a"), ("o", "D", "s", "^", "v", "P")
+COLOURS, MARKS = (INK, ACCENT, GREY, "#2b7a4b", "#7b3f98", "#9a7d0a"), ("o", "D", "s", "^", "v", "P")
 SCALE = ("#b04300", "#e59a5f", "#c9c9c9", "#7da7d9", "#17375e")  # from disagreement to agreement
 
 
@@ -20,7 +20,7 @@ def plot_people(result, labels):
     for line, n in zip(lines, times, strict=True):
         ax.plot(places, line, color=GREY, lw=0.8 + 0.8 * (n - 1), alpha=0.55, marker="o", ms=3.5, solid_capstyle="round")
     mean = [np.mean([row[k] for row in rows if np.isfinite(row[k])] or [np.nan]) for k in range(len(conditions))]
-    ax.plot(places, mean, color=LACK, lw=3.5, marker="D", ms=9, label="mean")
+    ax.plot(places, mean, color=ACCENT, lw=3.5, marker="D", ms=9, label="mean")
     ax.set(xlim=(-0.35, len(conditions) - 0.65), ylim=(-0.04, 1.04), xticks=places)
     ax.set_xticklabels([cut(labels[c], 24) for c in conditions], fontsize=NORMAL)
     percent_axis(ax.yaxis)

@@ -2,13 +2,15 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from ... import __version__
 from ...explaining.records import plain
+from ...explaining.render.blocks import Table
 from ...storage import replacing
 from .report_page import page
-from .report_tables import Table, tables
+from .report_tables import tables
 from .results import Analysis
 from .sentences import sentences
 
@@ -20,7 +22,7 @@ def all_tables(analysis: Analysis) -> Iterator[Table]:
     yield from tables(analysis, analysis.everyone)
     if analysis.attentive is not None:
         for table in tables(analysis, analysis.attentive):
-            yield table._replace(title=f"{table.title}; without those who failed an attention check")
+            yield replace(table, caption=f"{table.caption}; without those who failed an attention check")
 
 
 def for_terminal(analysis: Analysis):
@@ -32,14 +34,17 @@ def for_terminal(analysis: Analysis):
 
     return Group(
         *(Text(sentence) for sentence in sentences(analysis)),
-        *(plain_table(table.title, table.head, [tuple(map(str, row)) for row in table.rows]) for table in all_tables(analysis)),
+        *(
+            plain_table(table.caption, table.head, [tuple(map(str, row)) for row in table.rows])
+            for table in all_tables(analysis)
+        ),
     )
 
 
 def for_pipe(analysis: Analysis) -> str:
     parts = ["\n".join(sentences(analysis))]
     for table in all_tables(analysis):
-        parts.append("\n".join([table.title, *("\t".join(str(cell) for cell in row) for row in (table.head, *table.rows))]))
+        parts.append("\n".join([table.caption, *("\t".join(str(cell) for cell in row) for row in (table.head, *table.rows))]))
     return "\n\n".join(parts)
 
 

@@ -1,17 +1,26 @@
-"""The analysis as one HTML page, from templates that escape."""
+"""The analysis as one HTML page, of the blocks that all pages of the package are made of."""
 
-from importlib.resources import files
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ... import __version__
-from ...explaining.explanation import clean, counted, cut, listed
-from ...explaining.render.report import png
-from ...web.templating import environment
+from ...explaining.render.blocks import (
+    Block,
+    Definitions,
+    Heading,
+    Page,
+    Picture,
+    Section,
+    Text,
+    Verdict,
+    picture,
+    table,
+)
+from ...explaining.render.html import render_page
+from ...explaining.words import counted, listed
 from . import plots
-from .report_tables import Table, arms, differences, effects, median_label, orders, paper, rating_table, tests
+from .report_tables import arms, differences, effects, median_label, orders, paper, rating_table, tests
 from .results import SURE, Analysis, Rating, Result
 from .sentences import in_short, number, share, who_is_counted
 
@@ -55,68 +64,127 @@ HOW = (
 )
 
 
-class Shown(NamedTuple):
-    """A figure: a picture, what it says, and its numbers."""
-
-    alt: str
-    sentence: str
-    picture: str
-    width: int
-    height: int
-    table: Table
-
-
 def page(analysis: Analysis) -> str:
-    templates = environment(Path(__file__).parent / "templates")
-    templates.filters |= {"clean": clean, "cut": cut}
-    style = files("bayescase").joinpath("data/report.css").read_text(encoding="utf-8")
+    """The analysis as one HTML document."""
     about = TASKS[analysis.task].format(n=len(analysis.labels), ways=listed(list(analysis.abouts.values()), 9))
-    result = analysis.everyone
-    values: dict[str, Any] = {
-        "analysis": analysis, "result": result, "about": about, "style": style, "version": __version__, "how": HOW,
-        "who": who_is_counted(analysis), "short": in_short(analysis, result), "arms": arms(analysis, result),
-        "people": None, "items": None, "explanations": None, "times": None, "ratings": [], "tables": [], "paper": None,
-        "attentive": None, "counted": counted,
-    }  # fmt: skip
+    made = f"Made by bayescase {__version__} from the study with design {analysis.design_hash}."
+    return render_page(Page(f"{analysis.title} – analysis", about, tuple(sections(analysis)), made))
+
+
+def sections(analysis: Analysis) -> list[Section]:
+    """Those that have something to say."""
+    result, found = analysis.everyone, [Section("short", "In short", short_section(analysis))]
     if result.answers:
-        values |= figures(analysis, result)
-        values["tables"] = made(analysis, result, (differences, tests, effects, orders, rating_table))
-        values["paper"] = paper(analysis, result) if result.pooled else None
-        if analysis.attentive is not None and analysis.attentive.answers:
-            other = analysis.attentive
-            values["attentive"] = made(analysis, other, (arms, differences, tests))
-            values["attentive_short"] = in_short(analysis, other)
-    return templates.get_template("analysis.html").render(values)
+        parts = (
+            ("right", "Were the answers right?", right_section(analysis, result)),
+            ("time", "How long did they take?", time_section(analysis, result)),
+            ("ratings", "What did people say?", ratings_section(analysis, result)),
+            ("tests", "The recommended analysis", tests_section(analysis, result)),
+            ("paper", "The analysis of the paper", paper_section(analysis, result)),
+            ("attentive", "Without those who failed an attention check", attentive_section(analysis)),
+        )
+        found += [Section(name, title, blocks) for name, title, blocks in parts if blocks]
+    return [*found, Section("how", "How to read this", how_section(analysis))]
 
 
-def made(analysis: Analysis, result: Result, makers) -> list[Table]:
-    return [table for table in (maker(analysis, result) for maker in makers) if table.rows]
+def filled(analysis: Analysis, result: Result, makers: Any) -> tuple[Block, ...]:
+    """Tables that have rows."""
+    return tuple(made for made in (maker(analysis, result) for maker in makers) if made.rows)
 
 
-def shown(figure: Any, alt: str, sentence: str, table: Table) -> Shown:
-    wide, high = (round(inches * 84) for inches in figure.get_size_inches())
-    return Shown(alt, sentence, png(figure), wide, high, table)
+def short_section(analysis: Analysis) -> tuple[Block, ...]:
+    result = analysis.everyone
+    care = Verdict(("simulated people are among them.",), "Take care:", bad=True)
+    return (
+        Text(who_is_counted(analysis)),
+        Verdict(tuple(in_short(analysis, result))),
+        *([care] if analysis.simulated else []),
+        *(Text(note) for note in result.notes),
+        *([arms(analysis, result)] if result.answers else []),
+    )
 
 
-def figures(analysis: Analysis, result: Result) -> dict[str, Any]:
-    found: dict[str, Any] = {"ratings": [rating_figure(analysis, rating) for rating in result.ratings]}
-    if any(arm.accuracy is not None for arm in result.arms):
-        if analysis.layout == "within":
-            found["people"] = people_figure(analysis, result)
-        found["items"] = tally_figure(analysis, result.by_item, "item")
-        if len(result.by_explanation) < len(result.by_item):
-            found["explanations"] = tally_figure(analysis, result.by_explanation, "explanation")
+def right_section(analysis: Analysis, result: Result) -> tuple[Block, ...]:
+    if all(arm.accuracy is None for arm in result.arms):
+        return ()
+    found: list[Block] = []
+    if analysis.layout == "within":
+        found += [Heading("Person by person"), people_picture(analysis, result)]
+    if len(result.by_explanation) < len(result.by_item):
+        found += [Heading("Explanation by explanation"), tally_picture(analysis, result.by_explanation, "explanation")]
+    return (*found, Heading("Item by item"), tally_picture(analysis, result.by_item, "item"))
+
+
+def time_section(analysis: Analysis, result: Result) -> tuple[Block, ...]:
     seconds = {c: np.array(values) for c, values in result.seconds.items() if len(values)}
-    if seconds:
-        found["times"] = time_figure(analysis, seconds)
-    return found
+    return (time_picture(analysis, seconds),) if seconds else ()
 
 
-def people_figure(analysis: Analysis, result: Result) -> Shown:
+def ratings_section(analysis: Analysis, result: Result) -> tuple[Block, ...]:
+    found: list[Block] = []
+    for rating in result.ratings:
+        answered = any(sum(counts) for counts in rating.counts.values())
+        found += [Heading(rating.text), rating_picture(analysis, rating) if answered else Text("Nobody has answered this.")]
+    return tuple(found)
+
+
+def tests_section(analysis: Analysis, result: Result) -> tuple[Block, ...]:
+    spreads = [
+        ", ".join(f"{term} {sd:.2f}" for term, sd in odds.spreads.items()) for odds in result.odds[:1] if odds.spreads
+    ]  # of one model of all conditions
+    return (
+        Text(
+            "People differ, and so do cases and explanations. Verdicts go by tests that allow for all three; tests that know "
+            "of people only are there to compare. Of every difference two questions are asked: does it hold for these "
+            "explanations, and if so, for explanations of this kind?"
+        ),
+        *filled(analysis, result, (differences, tests, effects, orders, rating_table)),
+        *(Text(f"Standard deviations on the logit scale, by the logistic model: {words}.") for words in spreads),
+    )
+
+
+def paper_section(analysis: Analysis, result: Result) -> tuple[Block, ...]:
+    if not result.pooled:
+        return ()
+    words = (
+        "as the paper did, this treats all answers as independent, though many come from the same person and are about the "
+        "same item. It is here to compare with the paper, not to conclude from."
+    )
+    return Verdict((words,), "Take care:", bad=True), paper(analysis, result)
+
+
+def attentive_section(analysis: Analysis) -> tuple[Block, ...]:
+    result = analysis.attentive
+    if result is None or not result.answers:
+        return ()
+    return (
+        Text(
+            f"{counted(analysis.flagged, 'person')} failed an attention check. They are counted above; this is what is found "
+            "without them."
+        ),
+        Verdict(tuple(in_short(analysis, result))),
+        *filled(analysis, result, (arms, differences, tests)),
+    )
+
+
+def how_section(analysis: Analysis) -> tuple[Block, ...]:
+    from_to = "on the server, from the sending" if analysis.times == "server" else "in the browser, from the showing"
+    if analysis.layout == "between":
+        cells = "Each person met one condition, and all items."
+    elif analysis.mode == "crossed":
+        cells = "Item sets changed conditions from person to person, so easy items do not pass for a good condition."
+    else:
+        cells = "Item sets were fixed to conditions, as in the paper."
+    return Text(f"Times run {from_to} of a question to its answer."), Text(cells), Definitions(HOW)
+
+
+# --- pictures -------------------------------------------------------------------------------------------------------------
+
+
+def people_picture(analysis: Analysis, result: Result) -> Picture:
     names = list(analysis.labels)
     rows = [(who, *(share(of.get(c)) for c in names)) for who, of in sorted(result.by_person.items())]
     head = ("person", *(analysis.labels[c] for c in names))
-    table = Table("Share of right answers of each person", head, rows, tuple(range(1, len(names) + 1)))
     a, b = names[:2]
     both = [(of[a], of[b]) for of in result.by_person.values() if a in of and b in of]
     up, down = sum(x > y for x, y in both), sum(x < y for x, y in both)
@@ -125,10 +193,11 @@ def people_figure(analysis: Analysis, result: Result) -> Shown:
         f"{len(both) - up - down} equally often."
     )
     alt = "One line per person from one condition to the next, by the share of right answers; a thick line for the mean."
-    return shown(plots.plot_people(result, analysis.labels), alt, sentence, table)
+    numbers = table("Share of right answers of each person", head, rows, range(1, len(names) + 1))
+    return picture(plots.plot_people(result, analysis.labels), alt, sentence, numbers)
 
 
-def tally_figure(analysis: Analysis, tallies: dict[str, dict[str, tuple[int, int]]], what: str) -> Shown:
+def tally_picture(analysis: Analysis, tallies: dict[str, dict[str, tuple[int, int]]], what: str) -> Picture:
     names = list(analysis.labels)
 
     def overall(name):
@@ -138,40 +207,36 @@ def tally_figure(analysis: Analysis, tallies: dict[str, dict[str, tuple[int, int
     rows = [
         (name, *("–" if c not in of else f"{of[c][0]} of {of[c][1]}" for c in names)) for name, of in sorted(tallies.items())
     ]
-    table = Table(
-        f"Right answers by {what}", (what, *(analysis.labels[c] for c in names)), rows, tuple(range(1, len(names) + 1))
-    )
+    head = (what, *(analysis.labels[c] for c in names))
     hardest, easiest = min(tallies, key=overall), max(tallies, key=overall)
     sentence = f"Hardest: {hardest} ({overall(hardest):.0%} right); easiest: {easiest} ({overall(easiest):.0%})."
     alt = f"One row per {what}: its share of right answers in each condition."
-    return shown(plots.plot_tallies(tallies, analysis.labels), alt, sentence, table)
+    numbers = table(f"Right answers by {what}", head, rows, range(1, len(names) + 1))
+    return picture(plots.plot_tallies(tallies, analysis.labels), alt, sentence, numbers)
 
 
-def time_figure(analysis: Analysis, seconds: dict[str, np.ndarray]) -> Shown:
+def time_picture(analysis: Analysis, seconds: dict[str, np.ndarray]) -> Picture:
     rows = [
         (analysis.labels[c], len(of), *(number(float(q), 1) for q in np.quantile(of, (0.05, 0.25, 0.5, 0.75, 0.95))))
         for c, of in seconds.items()
     ]
     head = ("condition", "answers", "5 %", "25 %", "half", "75 %", "95 %")
-    table = Table("Seconds that so many answers stay below", head, rows, (1, 2, 3, 4, 5, 6))
     middle = listed([f"{number(float(np.median(of)), 1)} seconds with {analysis.labels[c]}" for c, of in seconds.items()], 9)
     alt = "Distribution of the seconds per answer in each condition, on a logarithmic scale."
-    return shown(plots.plot_times(seconds, analysis.labels), alt, f"Half of the answers took less than {middle}.", table)
+    numbers = table("Seconds that so many answers stay below", head, rows, range(1, 7))
+    return picture(plots.plot_times(seconds, analysis.labels), alt, f"Half of the answers took less than {middle}.", numbers)
 
 
-def rating_figure(analysis: Analysis, rating: Rating) -> tuple[Rating, Shown | None]:
+def rating_picture(analysis: Analysis, rating: Rating) -> Picture:
     named = {c: "all" if c == "all" else analysis.labels[c] for c in rating.counts}
-    if not any(sum(counts) for counts in rating.counts.values()):
-        return rating, None
-    rows = [(named[c], *counts) for c, counts in rating.counts.items()]
-    head = ("condition", *rating.labels)
-    unit = {"answer": "Answers by label", "part": "People by label", "person": "People by label"}[rating.per]
-    table = Table(unit, head, rows, tuple(range(1, len(rating.labels) + 1)))
     middles = {c: median_label(counts) for c, counts in rating.counts.items() if sum(counts)}
     words = "; ".join(
         f"the median is “{rating.labels[m]}”" if c == "all" else f"with {named[c]} the median is “{rating.labels[m]}”"
         for c, m in middles.items()
         if m is not None
     )
+    unit = {"answer": "Answers by label", "part": "People by label", "person": "People by label"}[rating.per]
+    rows = [(named[c], *counts) for c, counts in rating.counts.items()]
+    numbers = table(unit, ("condition", *rating.labels), rows, range(1, len(rating.labels) + 1))
     alt = "Bars divided by the share that chose each label."
-    return rating, shown(plots.plot_rating(rating, named), alt, f"{words[0].upper()}{words[1:]}.", table)
+    return picture(plots.plot_rating(rating, named), alt, f"{words[0].upper()}{words[1:]}.", numbers)

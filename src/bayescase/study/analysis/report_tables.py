@@ -1,11 +1,13 @@
 """Results as tables, for a terminal and for the page."""
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from ...explaining.explanation import cut
+from ...explaining.render.blocks import Table, table
+from ...explaining.words import cut
 from .results import Analysis, Comparison, Estimate, Outcome, Result, Test
 from .sentences import in_units, interval, number, p_value, share
 
@@ -18,13 +20,6 @@ VERDICTS = {
 }
 
 
-class Table(NamedTuple):
-    title: str
-    head: tuple[str, ...]
-    rows: list[tuple[Any, ...]]
-    numbers: tuple[int, ...] = ()  # columns to align right
-
-
 def arms(analysis: Analysis, result: Result) -> Table:
     head: tuple[str, ...] = ("condition", "people", "answers", "right", "accuracy", "mean seconds", "median seconds")
     rows: list[tuple[Any, ...]] = [
@@ -34,7 +29,7 @@ def arms(analysis: Analysis, result: Result) -> Table:
     ]  # fmt: skip
     if analysis.task == "rate":
         head, rows = (*head[:3], *head[5:]), [(*row[:3], *row[5:]) for row in rows]
-    return Table("Answers by condition", head, rows, tuple(range(1, len(head))))
+    return table("Answers by condition", head, rows, tuple(range(1, len(head))))
 
 
 def outcome_of(result: Result, one: Comparison) -> Outcome:
@@ -59,7 +54,7 @@ def differences(analysis: Analysis, result: Result) -> Table:
             (named(analysis, result, one), value, interval(one.difference, show), interval(one.kind_difference, show),
              p_value(one.these.final), p_value(one.kind.final), VERDICTS[one.verdict])
         )  # fmt: skip
-    return Table("Differences between conditions", head, rows, (1, 2, 3, 4, 5))
+    return table("Differences between conditions", head, rows, (1, 2, 3, 4, 5))
 
 
 def tests(analysis: Analysis, result: Result) -> Table:
@@ -68,7 +63,7 @@ def tests(analysis: Analysis, result: Result) -> Table:
         name = named(analysis, result, one)
         for test in dict.fromkeys((one.these, one.kind, one.people_only, one.order)):
             rows.append(test_row(f"{name}: {test.name}", test))
-    return without_holm(Table("Tests", ("test", "statistic", "df", "p", "p, Holm", "remark"), rows, (1, 2, 3, 4)))
+    return without_holm(table("Tests", ("test", "statistic", "df", "p", "p, Holm", "remark"), rows, (1, 2, 3, 4)))
 
 
 def test_row(what: str, test: Test) -> tuple[str, ...]:
@@ -87,7 +82,7 @@ def effects(analysis: Analysis, result: Result) -> Table:
         a, b = analysis.labels[odds.first], analysis.labels[odds.second]
         sure = "" if odds.above_one is None else f"probability that {a} is better: {odds.above_one:.3f}; "
         rows.append(effect_row(f"odds of a right answer, {a} divided by {b}", odds.ratio, sure + odds.note))
-    return Table("Effect sizes", ("what", "estimate", "95 % interval", "remark"), rows, (1, 2))
+    return table("Effect sizes", ("what", "estimate", "95 % interval", "remark"), rows, (1, 2))
 
 
 def effect_row(what: str, estimate: Estimate | None, remark: str) -> tuple[str, ...]:
@@ -100,7 +95,7 @@ def orders(analysis: Analysis, result: Result) -> Table:
         show = in_units(outcome_of(result, one))
         for first, n, mean in one.by_order:
             rows.append((named(analysis, result, one), f"{analysis.labels[first]} first", n, show(mean)))
-    return Table("Does it matter which came first?", ("what", "order", "people", "difference"), rows, (2, 3))
+    return table("Does it matter which came first?", ("what", "order", "people", "difference"), rows, (2, 3))
 
 
 def paper(analysis: Analysis, result: Result) -> Table:
@@ -109,7 +104,7 @@ def paper(analysis: Analysis, result: Result) -> Table:
         pair = f"{analysis.labels[one.first]} against {analysis.labels[one.second]}"
         rows += [test_row(f"{pair}: {test.name}", test) for test in (one.accuracy, one.time)]
     head = ("test", "statistic", "df", "p", "p, Holm", "remark")
-    return without_holm(Table("As in the paper, which treats answers as independent", head, rows, (1, 2, 3, 4)))
+    return without_holm(table("As in the paper, which treats answers as independent", head, rows, (1, 2, 3, 4)))
 
 
 def rating_table(analysis: Analysis, result: Result) -> Table:
@@ -119,17 +114,17 @@ def rating_table(analysis: Analysis, result: Result) -> Table:
             middle = median_label(counts)
             shown = "all" if condition == "all" else analysis.labels[condition]
             rows.append((cut(rating.text, 90), shown, sum(counts), "–" if middle is None else rating.labels[middle]))
-    return Table("Ratings", ("question", "condition", "answers", "median"), rows, (2,))
+    return table("Ratings", ("question", "condition", "answers", "median"), rows, (2,))
 
 
-def without_holm(table: Table) -> Table:
+def without_holm(found: Table) -> Table:
     """Without Holm's column where there is nothing to adjust for."""
-    at = table.head.index("p, Holm")
-    if any(row[at] != "–" for row in table.rows):
-        return table
-    head = tuple(word for k, word in enumerate(table.head) if k != at)
-    numbers = tuple(k - (k > at) for k in table.numbers if k != at)
-    return Table(table.title, head, [(*row[:at], *row[at + 1 :]) for row in table.rows], numbers)
+    at = found.head.index("p, Holm")
+    if any(row[at] != "–" for row in found.rows):
+        return found
+    head = (*found.head[:at], *found.head[at + 1 :])
+    numbers = tuple(k - (k > at) for k in found.numbers if k != at)
+    return replace(found, head=head, rows=tuple((*row[:at], *row[at + 1 :]) for row in found.rows), numbers=numbers)
 
 
 def median_label(counts: tuple[int, ...]) -> int | None:
@@ -144,7 +139,7 @@ def tables(analysis: Analysis, result: Result) -> Iterator[Table]:
         return
     yield arms(analysis, result)
     made = (differences, tests, effects, orders) + ((rating_table,) if result.ratings else ())
-    for table in made + ((paper,) if result.pooled else ()):
-        found = table(analysis, result)
+    for make in made + ((paper,) if result.pooled else ()):
+        found = make(analysis, result)
         if found.rows:
             yield found

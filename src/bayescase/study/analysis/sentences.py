@@ -1,6 +1,6 @@
 """What was found, in sentences for people who have never heard of a p value."""
 
-from ...explaining.explanation import counted, listed
+from ...explaining.words import counted, listed
 from .results import SURE, Analysis, Comparison, Estimate, Outcome, Result, Test
 
 # --- numbers in words -----------------------------------------------------------------------------------------------------

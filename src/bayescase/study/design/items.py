@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...errors import Advice, Setting
-from ...explaining.explanation import counted, listed
+from ...explaining.words import counted, listed
 from .coders import Coded
 from .design import PRACTICE, SETS, Item, Stimulus, WishError
 from .schedule import shuffled

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ... import __version__
-from ...explaining.explanation import clean, counted
+from ...explaining.words import clean, counted
 from .coders import read_coders
 from .design import Design, DesignError, Group, ShownExplanation, Stimulus
 from .design_checks import check

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...explaining.explanation import clean, listed
 from ...explaining.records import build
+from ...explaining.words import clean, listed
 from .design import (
     PRACTICE,
     SETS,

@@ -4,7 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...explaining.explanation import as_set, clean, counted, feature_roles
+from ...explaining.view import view_of
+from ...explaining.words import clean, counted
 
 
 class SourceModel(NamedTuple):
@@ -37,8 +38,7 @@ def source_model(model: Any) -> SourceModel:
     """Of a fitted `BayesianCaseModel`."""
     fitted = model.fitted_
     data, features, rows = fitted.data, fitted.encoding.features, fitted.prototypes
-    roles = [feature_roles(fitted, s) for s in range(fitted.n_clusters)]
-    names = fitted.case_names
+    view, names = view_of(fitted), fitted.case_names
     return SourceModel(
         cases=data.x,
         labels=fitted.labels,
@@ -47,7 +47,7 @@ def source_model(model: Any) -> SourceModel:
         prototypes=data.candidates[rows],
         prototype_names=[clean(fitted.name_of(row)) for row in rows],
         feature_names=[clean(feature.name) for feature in features],
-        feature_values=[list(feature.values) for feature in features],
-        subspaces=[[j for j, role in enumerate(of) if role.key] for of in roles],
-        cases_are_sets=as_set(roles[0]),
+        feature_values=[list(values) for values in view.values.shown],
+        subspaces=[np.flatnonzero(view.keys(s)).tolist() for s in range(fitted.n_clusters)],
+        cases_are_sets=all(value in (0, 1) for values in view.values.shown for value in values),
     )

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from ...errors import Setting
-from ...explaining.explanation import clean, show
+from ...explaining.words import clean, show
 from .design import Line, Stimulus, WishError
 from .source_model import SourceModel
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from ...errors import Advice, Setting
-from ...explaining.explanation import counted, listed
+from ...explaining.words import counted, listed
 from .design import DesignError, WishError
 from .source_model import SourceModel
 from .stimuli import CaseView

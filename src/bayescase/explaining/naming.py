@@ -1,0 +1,80 @@
+"""Names of clusters: by hand, or of what sets them apart."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import ParameterError
+from ..fitted import Fitted
+from ..sampling.problem import is_int
+from .telling import Told, tell_all
+from .values import Values
+from .words import clean, cut
+
+SHORT = 32  # letters of a name that is made
+MOST_PARTS = 3
+
+
+def make_names(fitted: Fitted) -> tuple[str, ...]:
+    """Names made of what sets the clusters apart."""
+    return names_of(fitted, Values(fitted.encoding), tell_all(fitted))
+
+
+def names_of(fitted: Fitted, values: Values, told: Sequence[Told]) -> tuple[str, ...]:
+    """Short and distinct: the most telling values of each cluster. "" if nothing sets it apart, or it has no cases.
+
+    A name has as many values as fit, and more where two clusters would have the same one.
+    """
+    parts = [telling_words(values, of) if size else [] for of, size in zip(told, fitted.sizes.tolist(), strict=True)]
+    names = [short_name(words, 1) for words in parts]
+    for least in range(2, MOST_PARTS + 1):
+        times = Counter(names)
+        names = [short_name(words, least) if times[name] > 1 else name for words, name in zip(parts, names, strict=True)]
+    seen: Counter[str] = Counter()
+    for s, name in enumerate(names):
+        seen[name] += 1
+        if name and seen[name] > 1:
+            names[s] = f"{name} ({seen[name]})"
+    return tuple(names)
+
+
+def telling_words(values: Values, told: Told) -> list[str]:
+    """What a cluster has more often; if there is nothing, what is rare in it."""
+    found = [(j, "") for j in told.order(rare=False)[:MOST_PARTS].tolist()]
+    found = found or [(j, "little ") for j in told.order(rare=True)[:MOST_PARTS].tolist()]
+    words = []
+    for j, before in found:
+        first, last = values.offset[j], values.offset[j + 1]
+        words.append(cut(before + values.words(j, (first + np.flatnonzero(told.chosen[first:last])).tolist()), SHORT))
+    return words
+
+
+def short_name(words: Sequence[str], least: int) -> str:
+    """As many of the words as fit, but at least so many."""
+    name = ", ".join(words[:least])
+    for word in words[least:]:
+        if len(name) + 2 + len(word) > SHORT:
+            break
+        name += f", {word}"
+    return name
+
+
+def check_cluster_names(names: Any, made: Sequence[str]) -> tuple[str, ...]:
+    """The names that a person gives, a list or {cluster: name}; where there is none, the one that was made."""
+    S = len(made)
+    if isinstance(names, Mapping):
+        wrong = [s for s in names if not is_int(s) or not 0 <= s < S]
+        if wrong:
+            raise ParameterError("There is no cluster {s!r} to name: the model has {n}, counted from 0.", s=wrong[0], n=S)
+        return tuple(clean(names[s]) if s in names else made[s] for s in range(S))
+    if isinstance(names, str) or not (isinstance(names, Sequence) or hasattr(names, "__array__")):
+        raise ParameterError(
+            "names of clusters must be a list or a mapping from clusters to names, not {value!r}.", value=names
+        )
+    if len(names) != S:
+        raise ParameterError("There are {n} names, but the model has {S} clusters.", n=len(names), S=S)
+    return tuple(map(clean, names))

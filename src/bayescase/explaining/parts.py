@@ -1,0 +1,357 @@
+"""What explanations consist of: prototypes, distinctions, the roles of features, memberships, and the card of a cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from .words import cut, percent, phrase
+
+
+@dataclass(frozen=True)
+class Prototype:
+    """A case that stands, or might stand, for a cluster.
+
+    Attributes
+    ----------
+    row : int
+        Of the catalogue.
+    name : str
+        Its name.
+    probability : float
+        Posterior probability that it, or a case with the same values, is the prototype.
+    ties : tuple of int
+        Rows with the same values, itself among them.
+    member : bool
+        Is the cluster its main one? False only if no member may be chosen.
+    """
+
+    row: int
+    name: str
+    probability: float
+    ties: tuple[int, ...]
+    member: bool
+
+    def __str__(self) -> str:
+        return f"{self.name} ({percent(self.probability)})"
+
+
+@dataclass(frozen=True)
+class Distinction:
+    """Values of a feature that set the cases of a cluster apart from others.
+
+    Attributes
+    ----------
+    feature : str
+        Name of the feature.
+    values : tuple
+        The values; of an item that is present or not, True.
+    words : str
+        The feature and its values in words: "onion", "coat = long or curly".
+    here, there : float
+        Share of the cluster's cases that have one of the values, and of the others; `there` is None if there are none.
+    bits : float
+        How telling that is, from 0 to 1 (`bayescase.explaining.telling`).
+    like_prototype : bool
+        Is the prototype that is shown so, too? It has one of the values or, of something that is rare here, does not have it.
+    probability : float
+        Posterior probability that it is key: that the feature belongs to the subspace, and the prototype is so.
+    key : bool
+        Is that above one half?
+    """
+
+    feature: str
+    values: tuple[Any, ...]
+    words: str
+    here: float
+    there: float | None
+    bits: float
+    like_prototype: bool
+    probability: float
+    key: bool
+
+    @property
+    def shares(self) -> str:
+        """ "98%, elsewhere 3%"."""
+        return percent(self.here) + ("" if self.there is None else f", elsewhere {percent(self.there)}")
+
+    @property
+    def role(self) -> str:
+        """ "key 97%"."""
+        return f"key {percent(self.probability)}"
+
+
+@dataclass(frozen=True)
+class FeatureRole:
+    """What a feature, or an item of a bag, means to a cluster.
+
+    Attributes
+    ----------
+    name : str
+        Name of the feature.
+    key : bool
+        Is it a key feature? Cases copy the prototype's value with a probability above one half; that something is absent
+        counts only where it sets the cluster apart.
+    probability : float
+        Posterior probability that it is key: that the feature belongs to the subspace, and the prototype has this value.
+    subspace_probability : float
+        Posterior probability that the feature belongs to the subspace, whatever the prototype.
+    prior : float
+        The same before the data were seen.
+    value : object
+        The prototype's; None if it has none, True for an item of a bag.
+    share, elsewhere : float or None
+        Share of the cluster's cases with this value, and of all others.
+    bits : float
+        How telling the feature is; 0 if it is not.
+    typical : object
+        The most common value in the cluster.
+    typical_share : float
+        Its share.
+    distribution : tuple of (value, share, elsewhere)
+        Every value.
+    """
+
+    name: str
+    key: bool
+    probability: float
+    subspace_probability: float
+    prior: float
+    value: Any
+    share: float | None
+    elsewhere: float | None
+    bits: float
+    typical: Any
+    typical_share: float
+    distribution: tuple[tuple[Any, float, float | None], ...]
+
+    @property
+    def words(self) -> str:
+        """The feature and the prototype's value."""
+        return phrase(self.name, self.value)
+
+    @property
+    def unlike(self) -> bool:
+        """Is the prototype's value more common here, in a feature that sets the cluster apart?"""
+        return self.bits > 0 and self.share is not None and self.share > (self.elsewhere or 0.0)
+
+
+def most_telling(roles: tuple[FeatureRole, ...]) -> tuple[FeatureRole, ...]:
+    """Sorted: the most telling first, then those whose value is more common here than elsewhere."""
+    return tuple(sorted(roles, key=lambda f: (-f.bits, (f.elsewhere or 0.0) - (f.share or 0.0))))
+
+
+def as_set(roles: tuple[FeatureRole, ...]) -> bool:
+    """Is the table one of present and absent features, such as ingredients or words?"""
+    return all(value in (0, 1) for role in roles for value, _, _ in role.distribution)
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """What tells a cluster from another one, the most telling first."""
+
+    other: int
+    name: str
+    distinctions: tuple[Distinction, ...]
+
+
+@dataclass(frozen=True)
+class Criticism:
+    """A member that the prototype explains badly.
+
+    Attributes
+    ----------
+    row : int
+        Of the cases.
+    name : str
+        Its name.
+    membership : float
+        How much of it belongs to the cluster.
+    agrees, of : int
+        On how many of the key features that it has a value for it agrees with the prototype.
+    differs : tuple of (feature, value)
+        Its values where it does not, the most telling features first.
+    """
+
+    row: int
+    name: str
+    membership: float
+    agrees: int
+    of: int
+    differs: tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class SharedValue:
+    """Values of a feature that set a cluster apart, and how common they are in every cluster that has cases.
+
+    Attributes
+    ----------
+    cluster : int
+        The cluster that they set apart.
+    feature, words : str
+        Name of the feature; it and the values in words.
+    bits : float
+        How telling they are.
+    shares : tuple of float
+        Share of the cases of each cluster, as the clusters are explained.
+    keys : tuple of bool
+        For each cluster, has its prototype one of the values, and is it a key feature there?
+    """
+
+    cluster: int
+    feature: str
+    words: str
+    bits: float
+    shares: tuple[float, ...]
+    keys: tuple[bool, ...]
+
+
+@dataclass(frozen=True)
+class Membership:
+    """How much of a case belongs to a cluster: posterior mean, and the range over draws of the clusters."""
+
+    cluster: int
+    name: str
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """What one feature of a case says for the first cluster against the second: log φ_s(x) − log φ_t(x)."""
+
+    feature: str
+    value: Any
+    weight: float
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why here and not there: the weights of all features; their sum is the difference of the log likelihoods."""
+
+    here: int
+    there: int
+    contributions: tuple[Contribution, ...]  # the weightiest first
+
+    @property
+    def total(self) -> float:
+        """The sum of the weights."""
+        return float(sum(c.weight for c in self.contributions))
+
+
+@dataclass(frozen=True)
+class CaseFeature:
+    """One feature of a case, beside the prototype of its main cluster.
+
+    Attributes
+    ----------
+    name : str
+        Name of the feature.
+    value : object
+        The case's; None if missing.
+    cluster : int or None
+        That this cell most probably comes from; None if missing.
+    cluster_probability : float or None
+        How probable that is.
+    prototype : object
+        The prototype's value.
+    key : bool
+        Is it a key feature of the main cluster?
+    agrees : bool or None
+        With the prototype, by the model's similarity; None if one of the two has no value.
+    """
+
+    name: str
+    value: Any
+    cluster: int | None
+    cluster_probability: float | None
+    prototype: Any
+    key: bool
+    agrees: bool | None
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """A case of the fit that is alike on the key features."""
+
+    row: int
+    name: str
+    agrees: int  # key features with the same value
+    of: int
+
+
+@dataclass(frozen=True)
+class KeyAgreement:
+    """How many members agree with the prototype on a key feature."""
+
+    name: str
+    value: Any  # the prototype's
+    agreeing: float  # share of the members that have a value
+
+
+@dataclass(frozen=True)
+class Member:
+    """A case of a cluster beside its prototype."""
+
+    row: int
+    name: str
+    membership: float
+    agrees: tuple[bool | None, ...]  # key feature by key feature; None where the case has no value
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of two clusters that are compared: what it has more often than the other."""
+
+    cluster: int
+    name: str
+    prototype: Prototype
+    more_often: tuple[Distinction, ...]
+
+    @property
+    def title(self) -> str:
+        """ "cluster 3 (pasta, parmesan)"."""
+        return f"cluster {self.cluster} ({self.name})" if self.name else f"cluster {self.cluster}"
+
+
+@dataclass(frozen=True)
+class Card:
+    """What is shown of a cluster, wherever it is shown: terminal, pipe, plot, report, notebook.
+
+    Attributes
+    ----------
+    cluster : int
+        Its number.
+    title, size, like : str
+        Its name, its cases, and which case stands for it, in words.
+    has : tuple of Distinction
+        What it has more often than the others, the most telling first.
+    more : int
+        How many of these are left out.
+    rare : tuple of Distinction
+        What is rare here and common elsewhere.
+    items : tuple of (name, key)
+        Of a table of present and absent features what the prototype has, key features and the most telling first; else ().
+    """
+
+    cluster: int
+    title: str
+    size: str
+    like: str
+    has: tuple[Distinction, ...]
+    more: int
+    rare: tuple[Distinction, ...]
+    items: tuple[tuple[str, bool], ...]
+
+    def __str__(self) -> str:
+        wide = max((len(cut(d.words, 44)) for d in (*self.has, *self.rare)), default=0)
+        lines = [self.title, f"  {self.size}, {self.like}"]
+        for words, found, more in (("more often than elsewhere:", self.has, self.more), ("less often:", self.rare, 0)):
+            lines += [f"  {words}"] if found else []
+            for d in found:
+                elsewhere = "" if d.there is None else f", elsewhere {percent(d.there):>4}"
+                lines.append(f"  {'*' if d.key else ' '} {cut(d.words, 44):{wide}}  {percent(d.here):>4}{elsewhere}; {d.role}")
+            lines += [f"    and {more} more"] if more else []
+        return "\n".join(lines if self.has or self.rare else [*lines, "  nothing sets it apart for certain"])

@@ -1,0 +1,68 @@
+"""The values of a fit's features as explanations show them, and which of them agree with a prototype."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..fitted import Fitted
+from ..reading.encoding import Encoding
+from ..state import chunks
+from .records import plain
+from .words import phrase_of
+
+
+class Values:
+    """The values of an encoding in words. What says only whether something is there is shown as True and False."""
+
+    def __init__(self, encoding: Encoding):
+        self.features, self.offset, self.optional = encoding.features, encoding.offset, encoding.optional.tolist()
+        self.shown: list[tuple[Any, ...]] = [
+            tuple(code != absent for code in range(first, first + len(feature.values)))
+            if optional and len(feature.values) <= 2
+            else tuple(plain(value) for value in feature.values)
+            for feature, first, absent, optional in zip(
+                self.features, encoding.offset[:-1].tolist(), encoding.absent.tolist(), self.optional, strict=True
+            )
+        ]
+
+    def of(self, j: int, code: int) -> Any:
+        """The value of feature j with this code; None if it is missing."""
+        return None if code < 0 else self.shown[j][code - self.offset[j]]
+
+    def of_row(self, codes: np.ndarray) -> list[Any]:
+        """The values of a case."""
+        return [self.of(j, code) for j, code in enumerate(codes.tolist())]
+
+    def words(self, j: int, codes: Sequence[int]) -> str:
+        """Feature j and some of its values: "onion", "coat = long or curly"."""
+        return phrase_of(self.features[j], [int(code - self.offset[j]) for code in codes], self.optional[j])
+
+
+def agreeing_codes(fitted: Fitted, s: int) -> np.ndarray:
+    """(ΣV,) Which values agree with those of the prototype of cluster s, by the model's similarity?"""
+    book, prototype = fitted.data.book, fitted.data.candidates[fitted.prototypes[s]]
+    agrees = np.zeros(int(book.offset[-1]), dtype=bool)
+    for u in prototype[prototype >= 0]:
+        agrees[book.k_idx[book.k_ptr[u] : book.k_ptr[u + 1]]] = True
+    return agrees
+
+
+AGREES, DIFFERS, UNKNOWN = 1, 0, -1
+
+
+def agreement(fitted: Fitted, s: int, x: np.ndarray, features: np.ndarray) -> np.ndarray:
+    """(N, features) Do cases with codes x agree with the prototype of cluster s? UNKNOWN where one of the two has no value."""
+    prototype, agrees = fitted.data.candidates[fitted.prototypes[s]][features], agreeing_codes(fitted, s).astype(np.int8)
+    states = np.empty((len(x), len(features)), dtype=np.int8)
+    for rows in chunks(len(x), len(features)):
+        codes = x[rows][:, features]
+        states[rows] = np.where((codes < 0) | (prototype < 0), UNKNOWN, agrees[codes])
+    return states
+
+
+def in_words(state: int) -> bool | None:
+    """AGREES, DIFFERS or UNKNOWN as True, False or None."""
+    return None if state == UNKNOWN else state == AGREES

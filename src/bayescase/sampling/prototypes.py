@@ -1,0 +1,104 @@
+"""Draws of p → the posterior of each cluster's prototype, and the case that stands for the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ..kernels import row_hashes
+
+NEVER = -1  # the home of a case that may not stand for any cluster
+
+
+class Candidate(NamedTuple):
+    """A case that may be the prototype of a cluster."""
+
+    row: int  # of the catalogue; the first of the ties, or the one of the largest prior weight
+    probability: float  # that the prototype is this case or one of its ties
+    ties: tuple[int, ...]  # all rows of the catalogue with the same values that may be chosen, `row` first
+
+
+def prototype_posterior(p: np.ndarray, catalogue: np.ndarray, log_weight: np.ndarray) -> list[tuple[Candidate, ...]]:
+    """For each cluster every case that was drawn as its prototype, the most probable first.
+
+    Cases with equal values are one candidate. A candidate of weight zero is never drawn, so it is no tie either.
+    """
+    hashes = row_hashes(catalogue)
+    order = np.argsort(hashes, kind="stable")
+    in_order = hashes[order]
+    clusters = []
+    for s in range(p.shape[-1]):
+        prior = log_weight[:, s % log_weight.shape[1]]
+        rows, counts = np.unique(p[..., s], return_counts=True)
+        distinct, which = np.unique(hashes[rows], return_inverse=True)
+        shares = np.bincount(which, weights=counts) / counts.sum()
+        first, last = np.searchsorted(in_order, distinct), np.searchsorted(in_order, distinct, side="right")
+        found = []
+        for share, lo, hi in zip(shares.tolist(), first, last, strict=True):
+            ties = order[lo:hi][prior[order[lo:hi]] > -np.inf]
+            ties = ties[np.argsort(-prior[ties], kind="stable")]
+            found.append(Candidate(int(ties[0]), share, tuple(ties.tolist())))
+        clusters.append(tuple(sorted(found, key=lambda c: (-c.probability, c.row))))
+    return clusters
+
+
+class Catalogue(NamedTuple):
+    """What it takes to choose the case that stands for a cluster."""
+
+    candidates: np.ndarray  # (M, P) codes
+    log_weight: np.ndarray  # (M, 1) or (M, S)
+    home: np.ndarray  # (M,) the cluster that a candidate belongs to; NEVER if it is empty, or of no interest
+    values: np.ndarray  # (ΣV, S) mean of φ
+    n_draws: int
+
+    def prior(self, s: int) -> np.ndarray:
+        """(M,) Log prior weight of each candidate for cluster s."""
+        return self.log_weight[:, s % self.log_weight.shape[1]]
+
+
+def rank_prototypes(posterior: Sequence[tuple[Candidate, ...]], of: Catalogue) -> list[tuple[Candidate, ...]]:
+    """For each cluster the case that stands for it, and after it the other members that were drawn, the most probable first.
+
+    The most probable member stands for its cluster; of several that are as probable, within two standard errors and by at
+    least half, the most typical. If no member was drawn, the most typical one does. A cluster without a member that may be
+    chosen takes the most probable case that stands for no other cluster. A prototype that is pinned stays.
+    """
+    pinned = {s: found[0] for s, found in enumerate(posterior) if (of.prior(s) > -np.inf).sum() == 1}
+    taken = {candidate.row for candidate in pinned.values()}
+    ranking = [(pinned[s],) if s in pinned else members_first(s, found, of, taken) for s, found in enumerate(posterior)]
+    taken |= {ranked[0].row for ranked in ranking if ranked}
+    for s, found in enumerate(posterior):
+        if not ranking[s]:
+            free = [c for c in found if c.row not in taken]
+            ranking[s] = (([c for c in free if of.home[c.row] != NEVER] or free or found)[0],)
+            taken.add(ranking[s][0].row)
+    return ranking
+
+
+def members_first(s: int, found: tuple[Candidate, ...], of: Catalogue, taken: set[int]) -> tuple[Candidate, ...]:
+    """The members of cluster s that were drawn, or the most typical one if none was; () if none may be chosen."""
+    members = []
+    for candidate in found:
+        at_home = tuple(row for row in candidate.ties if of.home[row] == s and row not in taken)
+        if at_home:
+            ties = (*at_home, *(row for row in candidate.ties if row not in at_home))
+            members.append(Candidate(at_home[0], candidate.probability, ties))
+    if not members:
+        rows = np.flatnonzero((of.home == s) & (of.prior(s) > -np.inf))
+        rows = rows[~np.isin(rows, list(taken))]
+        return (Candidate(row := most_typical(rows, s, of), 0.0, (row,)),) if len(rows) else ()
+    largest = members[0].probability
+    least = max(largest / 2, largest - 2 * np.sqrt(largest * (1 - largest) / of.n_draws))
+    near = [c for c in members if c.probability >= least]
+    row = most_typical(np.array([c.row for c in near]), s, of)
+    return tuple(sorted(members, key=lambda c: c.row != row))
+
+
+def most_typical(rows: np.ndarray, s: int, of: Catalogue) -> int:
+    """The row with the largest mean of log φ_s over its values."""
+    cells = of.candidates[rows].astype(np.intp)
+    log_phi = np.log(np.maximum(of.values[:, s], 1e-300))
+    typical = np.where(cells < 0, 0.0, log_phi[cells]).sum(axis=1) / np.maximum((cells >= 0).sum(axis=1), 1)
+    return int(rows[np.argmax(typical)])
