@@ -108,7 +108,7 @@ def test_planted_slopes_have_their_standard_deviations():
     design = small_design()
     truth = Truth(explanation_slope_sd=1.0, case_slope_sd=0.5, case_sd=2.0)
     worlds = [World(design, truth, draw) for draw in range(300)]
-    slopes = [w.explanation_slope["group 0", "bcm"] - w.explanation_slope["group 0", "lda"] for w in worlds]
+    slopes = [w.explanation_slope["chilli", "bcm"] - w.explanation_slope["chilli", "lda"] for w in worlds]
     assert np.std(slopes) == pytest.approx(1.0, abs=0.12)
     assert np.mean(slopes) == pytest.approx(0.0, abs=0.2)
     cases = [w.case_slope["a1", "bcm"] - w.case_slope["a1", "lda"] for w in worlds]

@@ -52,7 +52,7 @@ class World:
         rng = np.random.default_rng([truth.seed, draw, 0])
         conditions = [condition.id for condition in design.conditions]
         items = [item.id for item in design.items]
-        behind = sorted({design.explanation_behind(item) for item in design.items})
+        behind = list(dict.fromkeys(design.explanation_behind(item) for item in design.items))
 
         def slopes(names, sd):  # the difference between two conditions has this standard deviation
             drawn = rng.normal(0, sd / math.sqrt(2), (len(names), len(conditions)))

@@ -153,6 +153,7 @@ def test_a_damaged_seal_does_not_open_the_design(tmp_path, words):
         (lambda value: value["items"][0].update(correct=77), "group 77, which the study does not have"),
         (lambda value: value["items"][0].update(correct=4), "not among its options"),
         (lambda value: value["items"][0].update(options=[0, 0, 1]), "different options"),
+        (lambda value: value["groups"][1].update(label=value["groups"][0]["label"]), "2 groups are called 'chilli'"),
         (lambda value: value["items"][0].update(options=[0, 9]), "group 9, which has no explanation"),
         (lambda value: value["explanations"].pop(), "group 4, which has no explanation in condition lda"),
         (lambda value: value["explanations"].append(value["explanations"][0]), "explains group 0 2 times"),

@@ -59,7 +59,7 @@ class Group:
     """What can be chosen: a cluster, or a class of a model."""
 
     id: int
-    label: str  # shown where the task is to predict; else only in the data
+    label: str  # shown where the task is to predict; else only in data and reports
 
 
 @dataclass(frozen=True)
@@ -252,7 +252,7 @@ class Design:
 
     def explanation_behind(self, item: Item) -> str:
         """Which explanation an answer to this item depends on: its own, or that of the right group."""
-        return item.id if self.explains_items or item.correct is None else f"group {item.correct}"
+        return item.id if self.explains_items or item.correct is None else self.group(item.correct).label
 
 
 class DesignError(ValueError):

@@ -58,6 +58,9 @@ def id_problems(design: Design) -> Iterator[str]:
     for number, n in Counter(group.id for group in design.groups).items():
         if n > 1:
             yield f"{n} groups have the id {number}."
+    for label, n in Counter(group.label for group in design.groups).items():
+        if n > 1:
+            yield f"{n} groups are called {label!r}; reports could not tell them apart."
 
 
 def explanation_problems(design: Design) -> Iterator[str]:
