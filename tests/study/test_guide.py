@@ -58,6 +58,7 @@ def test_explanations_made_elsewhere_become_a_study_by_copied_commands(tmp_path)
     assert found["everyone"]["answers"] == 12 * 6
 
 
+@pytest.mark.slow
 def test_the_studies_of_the_gallery_run_from_new_to_the_report_by_copied_commands(tmp_path):
     printed = copied("study-gallery.md", tmp_path)
     assert printed.count("24 people: 24 complete") == 2
