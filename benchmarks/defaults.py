@@ -17,6 +17,7 @@ from rich.table import Table
 from sklearn.datasets import load_digits
 from sklearn.metrics import normalized_mutual_info_score
 from sklearn.model_selection import KFold
+from sklearn.preprocessing import MultiLabelBinarizer
 
 from bayescase import BayesianCaseModel, load_recipes, model
 from bayescase.state import make_data, make_hyper
@@ -44,7 +45,9 @@ def sets(folder):
     import pandas as pd
 
     recipes = load_recipes()
-    found = {"recipes": (pd.DataFrame(recipes.table), np.array(recipes.families), 5)}
+    binarizer = MultiLabelBinarizer()
+    used = binarizer.fit_transform(recipes.table["ingredients"]) == 1
+    found = {"recipes": (pd.DataFrame(used, columns=binarizer.classes_), np.array(recipes.families), 5)}
     digits = load_digits()
     found["digits 8x8"] = (pd.DataFrame(digits.data.astype(int) // 6), digits.target, 10)
     for seed, S in ((0, 3), (1, 6)):

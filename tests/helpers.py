@@ -29,6 +29,11 @@ def fit_model(X, n_clusters=8, **settings):
     return BayesianCaseModel(n_clusters, **of_model).fit(X, **of_fit)
 
 
+def in_columns(bags):
+    """A column per item: has the case it?"""
+    return {name: np.array([name in items for items in bags]) for name in sorted(set().union(*bags))}
+
+
 def check_refused(X, message, n_clusters=8, **settings):
     """The fit is refused in one sentence, and the model stays unfitted."""
     of_model, of_fit = split_settings(settings)

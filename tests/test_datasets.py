@@ -6,6 +6,8 @@ import pytest
 from bayescase import load_recipes, load_smileys
 from bayescase.datasets import FACE, FACE_SUBSPACES
 
+from .helpers import in_columns
+
 
 def test_smileys():
     faces = load_smileys()
@@ -56,19 +58,19 @@ def test_recipes():
     assert sizes.sum() == len(recipes.names) == 80
     assert sizes.min() >= 10
     assert len(set(recipes.names)) == 80
-    for name, column in recipes.table.items():
-        assert column.dtype == bool
-        assert column.shape == (80,)
-        assert 0 < column.sum() < 80, name  # no ingredient that all or none use
-        assert name == name.strip() != ""
-    used = np.array(list(recipes.table.values())).sum(axis=0)
-    assert used.min() >= 3
-    assert len({tuple(row) for row in np.array(list(recipes.table.values())).T}) > 70
+    (bags,) = recipes.table.values()
+    assert len(bags) == 80
+    for ingredients in bags:
+        assert len(ingredients) == len(set(ingredients)) >= 3
+        assert all(name == name.strip() != "" for name in ingredients)
+    for name, column in in_columns(bags).items():
+        assert 0 < column.sum() < 80, name  # no ingredient that all use
+    assert len({tuple(ingredients) for ingredients in bags}) > 70
 
 
 def test_recipes_of_a_family_share_ingredients():
     recipes = load_recipes()
-    x = np.array(list(recipes.table.values())).T.astype(float)
+    x = np.array(list(in_columns(recipes.table["ingredients"]).values())).T.astype(float)
     together = x @ x.T / np.sqrt(np.outer(x.sum(axis=1), x.sum(axis=1)))
     own = recipes.families[:, None] == recipes.families[None, :]
     np.fill_diagonal(together, np.nan)

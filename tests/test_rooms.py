@@ -14,7 +14,7 @@ import bayescase
 
 SOURCE = Path(__file__).parents[1] / "src/bayescase"
 ROOMS = (
-    *("errors", "model", "state", "storage", "lda", "reading", "kernels", "sampling", "fitted", "predicting", "parameters"),
+    *("errors", "state", "model", "storage", "lda", "reading", "kernels", "sampling", "fitted", "predicting", "parameters"),
     *("explaining", "datasets", "estimator", "classifier", "selection", "web", "study", "experiments", "cli"),
 )
 FRONT = ("__init__.py", "__main__.py")  # of the package: they open every room, and belong to none

@@ -144,7 +144,8 @@ def test_columns_keep_their_types(mixed):
     """Sparse, ordered and mixed columns, also without names, come to the fits as what they are."""
     rng = np.random.default_rng(0)
     dense = rng.integers(3, size=(40, 5))
-    sparse = select_n_clusters(scipy.sparse.csr_array(dense), [1, 2], model=SHORT, cv=3, random_state=0)
+    model = clone(SHORT).set_params(encoder={"feature_types": "count"})
+    sparse = select_n_clusters(scipy.sparse.csr_array(dense), [1, 2], model=model, cv=3, random_state=0)
     assert sparse == select_n_clusters(dense > 0, [1, 2], model=SHORT, cv=3, random_state=0)
     words = ["low", "middle", "high"]
     typed = pd.DataFrame({0: pd.Categorical(np.array(words)[dense[:, 0]], words, ordered=True), 1: dense[:, 1]})

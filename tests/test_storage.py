@@ -315,7 +315,7 @@ def test_headers_that_do_not_fit(small, header, tmp_path):
 
 
 ARRAYS = [
-    *("data/x", "data/log_weight", "data/z_held", "data/omega_held", "book/offset", "book/k_ptr", "book/k_idx", "book/k_val"),
+    *("data/x", "data/log_weight", "data/z_held", "data/omega_held", "book/base", "book/k_ptr", "book/k_idx", "book/k_val"),
     *("given/beta", "given/q", "given/q_free", "given/n_i", "given/start", "hyper/beta", "hyper/q"),
     *(
         "posterior/memberships",

@@ -3,8 +3,8 @@
 Reading order: rooms, each using only those before it (docs/architecture.md has their files).
 
     errors       what a user can do wrong, said in Python's words or in those of the command line
-    model        the paper, one equation per function; the joint probability; the simulator
     state        the arrays of a run
+    model        the paper, one equation per function; the joint probability; the simulator
     storage      one file format for models and checkpoints
     lda          latent Dirichlet allocation, to compare with
     reading      any table or file → integer codes, and back

@@ -21,6 +21,7 @@ from .explaining.values import agreement, in_words
 from .explaining.view import View, view_of
 from .explaining.words import counted, listed, percent, phrase
 from .reading.tables import is_missing, read
+from .state import Codes
 
 SHOWN = 0.05  # a printed explanation leaves out clusters with less membership than this
 MOST_FEATURES = 6  # that a printed line names
@@ -308,7 +309,7 @@ class BayesianCaseClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
 class ClusterEvidence:
     """What cases have in common with the prototype of a cluster, on its key features, the most telling first."""
 
-    def __init__(self, view: View, s: int, cases: np.ndarray, label: Any):
+    def __init__(self, view: View, s: int, cases: Codes, label: Any):
         keys = view.key_order(s)
         self.view, self.s, self.label = view, s, label
         self.names = [view.values.features[j].name for j in keys.tolist()]

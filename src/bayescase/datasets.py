@@ -4,6 +4,7 @@ import csv
 import itertools
 from dataclasses import dataclass
 from importlib.resources import files
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from .state import make_data, make_hyper
 class Dataset:
     """A table of cases, with what is known about them beside it."""
 
-    table: dict[str, np.ndarray]  # name of the feature → its column; a BayesianCaseModel takes it as it is
+    table: dict[str, Any]  # name of the feature → its column; a BayesianCaseModel takes it as it is
     names: np.ndarray  # (N,) a name for each case
     families: np.ndarray  # (N,) the group it belongs to; never shown to the model
     description: str
@@ -121,13 +122,11 @@ def simulate_cases(
 
 
 def load_recipes() -> Dataset:
-    """Eighty recipes of five families (pasta, chili, brownies, punch, curry): which ingredients each one uses."""
+    """Eighty recipes of five families (pasta, chili, brownies, punch, curry): each a bag of the ingredients that it uses."""
     text = files("bayescase").joinpath("data/recipes.csv").read_text(encoding="utf-8")
     recipes = list(csv.DictReader(text.splitlines()))
-    used = [set(recipe["ingredients"].split(";")) for recipe in recipes]
-    table = {name: np.array([name in ingredients for ingredients in used]) for name in sorted(set().union(*used))}
     return Dataset(
-        table=table,
+        table={"ingredients": [recipe["ingredients"].split(";") for recipe in recipes]},
         names=np.array([recipe["name"] for recipe in recipes]),
         families=np.array([recipe["family"] for recipe in recipes]),
         description="Eighty recipes and the ingredients they use, in five families.",

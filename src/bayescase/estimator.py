@@ -62,20 +62,25 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     alpha : float or "learn", default=0.01
         Total concentration of a case's mixture weights; each cluster gets alpha / n_clusters. Small values give cases that
         belong to one cluster; 0 makes that exact, and is faster.
-    lam : float or "learn", default=1.0
-        Pseudo-count of every value in every cluster; λ in the paper.
-    c : float or "learn", default=50.0
+    lam : float or "learn", default=None
+        Pseudo-count of every value in every cluster; λ in the paper. If None, 1, and 0.5 if there are bags.
+    c : float or "learn", default=None
         How strongly cases copy the prototype on the features of the subspace. 0 gives latent Dirichlet allocation with one
-        distribution per feature.
-    q : float, array of shape (n_features,) or "learn", default=0.8
-        Prior probability that a feature belongs to a subspace. What is to be learned has a diffuse prior and is in
-        `hyperparameters_` with its interval.
+        distribution per feature. If None, 50, and 5 if there are bags.
+    q : float, array of shape (n_features,) or "learn", default=None
+        Prior probability that a feature, or an item of a bag that the prototype has, belongs to a subspace. If None, 0.8, and
+        0.5 if there are bags. What is to be learned has a diffuse prior and is in `hyperparameters_` with its interval.
+    base : {"uniform", "frequency"}, default=None
+        What values are like where nothing is copied: all are as likely, as in the paper, or as frequent as in all cases
+        together, so that a subspace holds what is more common in its cluster than elsewhere. If None, "uniform", and
+        "frequency" if there are bags.
     similarity : "match", ("within", ε), (function, ε), table or mapping, default="match"
         Which values of a case agree with the prototype's: equal ones; those at most ε away (in units of whole numbers, else in
         places on the scale of an ordered feature or in bins); those for which the function of two values is at most ε; or a
         table with an entry from 0 to 1 for the prototype's value (row) and the case's (column). A mapping sets it per feature.
-    subspace_prior : array of shape (n_clusters, n_features), default=None
-        Prior probability that the feature belongs to the subspace of the cluster, in place of `q`; NaN where `q` holds.
+    subspace_prior : array of shape (n_clusters, n_columns), default=None
+        Prior probability that the feature, or item, belongs to the subspace of the cluster, in place of `q`; NaN where that
+        holds.
     sampler : {"rows", "collapsed"}, default="rows"
         "rows" draws prototypes and subspaces in one block and whole rows in parallel; "collapsed" is the paper's sampler,
         cell by cell. Both sample the same posterior.
@@ -117,13 +122,14 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         and the most typical of several that are as probable; a case that is empty is none. Clusters go from large to small.
         If no candidate that may be chosen is a member, it is the most probable one that stands for no other cluster.
     prototype_cases_ : ndarray of shape (n_clusters, n_features)
-        The values of the prototypes.
+        The values of the prototypes; of a bag a tuple of its items.
     prototype_probabilities_ : list of tuples of Candidate
         For each cluster every case that was drawn as its prototype, members or not, with its posterior probability and the
         cases that tie with it, the most probable first.
-    subspaces_ : ndarray of bool, shape (n_clusters, n_features)
-        The features that matter to each cluster: posterior probability above one half; ω_sj in the paper.
-    subspace_probabilities_ : ndarray of shape (n_clusters, n_features)
+    subspaces_ : ndarray of bool, shape (n_clusters, n_columns)
+        The features that matter to each cluster: posterior probability above one half; ω_sj in the paper. Single features come
+        first; every item of a bag is a column of its own, named in `encoder_.encoding_.column_names`.
+    subspace_probabilities_ : ndarray of shape (n_clusters, n_columns)
         Posterior probability that the feature matters.
     memberships_ : ndarray of shape (n_samples, n_clusters)
         Posterior mean of the mixture weights of each case; π_i in the paper. Cases with the same values have the same.
@@ -176,9 +182,10 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         *,
         max_clusters: int = 20,
         alpha: Any = 0.01,
-        lam: Any = 1.0,
-        c: Any = 50.0,
-        q: Any = 0.8,
+        lam: Any = None,
+        c: Any = None,
+        q: Any = None,
+        base: str | None = None,
         similarity: Any = "match",
         subspace_prior: Any = None,
         sampler: str = "rows",
@@ -201,6 +208,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         self.lam = lam
         self.c = c
         self.q = q
+        self.base = base
         self.similarity = similarity
         self.subspace_prior = subspace_prior
         self.sampler = sampler
@@ -249,8 +257,9 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         prototype_prior : array of shape (n_candidates,) or (n_clusters, n_candidates), default=None
             Prior weight of each candidate, for all clusters or for each. If None, candidates without gaps are equal, and one
             with gaps has the weight 1 − q for each: what it lacks cannot be a key feature.
-        init : array of shape (n_samples,), default=None
-            Labels to start all chains from, with -1 for unknown (drawn at random), in place of the parameter `init`.
+        init : array of shape (n_samples,) or (n_samples, n_features), default=None
+            Labels to start all chains from, one per case or one per cell, with -1 for unknown (drawn at random), in place of
+            the parameter `init`. Cells of bags cannot be labelled one by one.
         case_names : sequence of str, default=None
             Names of the rows of the catalogue, which are the cases unless `candidates` is given. If None, the index of a
             pandas data frame, if it consists of words.
@@ -430,7 +439,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             A tuple with a `FeatureSummary` per feature, which prints as a table.
         """
         check_is_fitted(self)
-        return describe(self.fitted_.encoding, self.fitted_.data.x)
+        return describe(self.fitted_.encoding, self.fitted_.data.cases)
 
     # --- new cases ----------------------------------------------------------------------------------------------------
 
@@ -460,8 +469,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         -------
         ndarray of shape (n_samples, n_clusters)
         """
-        x = self._encode(X)
-        return predicting.memberships(self.fitted_, x, effective_n_jobs(self.n_jobs))
+        cases = self._encode(X)
+        return predicting.memberships(self.fitted_, cases, effective_n_jobs(self.n_jobs))
 
     def predict(self, X: Any) -> np.ndarray:
         """The cluster with the largest membership for each case.
@@ -487,8 +496,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         -------
         ndarray of shape (n_samples,)
         """
-        x = self._encode(X)
-        return predicting.log_probabilities(self.fitted_, x, effective_n_jobs(self.n_jobs))
+        cases = self._encode(X)
+        return predicting.log_probabilities(self.fitted_, cases, effective_n_jobs(self.n_jobs))
 
     def score(self, X: Any, y: Any = None) -> float:
         """Mean log predictive probability of a case; larger is better.
@@ -526,8 +535,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
                 "{parameter} must be a positive whole number, not {value!r}.", parameter="n_samples", value=n_samples
             )
         seed = None if random_state is None else check_random_state(random_state).randint(2**31 - 1)
-        x, labels = predicting.sample(self.fitted_, n_samples, seed)
-        return self.fitted_.encoding.decode(x), labels
+        cases, labels = predicting.sample(self.fitted_, n_samples, seed)
+        return self.fitted_.encoding.decode(*cases), labels
 
     def _encode(self, X):
         check_is_fitted(self)
@@ -563,10 +572,10 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             return explain_case(self.fitted_, int(X))
         if isinstance(X, Mapping):
             X = {name: [value] if np.ndim(value) == 0 else value for name, value in X.items()}
-        x = self._encode(X)
-        if len(x) != 1:
-            raise ParameterError("explain_case takes one case, not {n}.", n=len(x))
-        return explain_case(self.fitted_, x[0])
+        case = self._encode(X)
+        if case.n_rows != 1:
+            raise ParameterError("explain_case takes one case, not {n}.", n=case.n_rows)
+        return explain_case(self.fitted_, case)
 
     def explain_pair(self, first: int, second: int) -> PairExplanation:
         """How two clusters differ.
@@ -644,7 +653,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         """
         check_is_fitted(self)
         fitted, S = self.fitted_, self.n_clusters_
-        kept, draws, names = fitted.kept, fitted.draws, [feature.name for feature in fitted.encoding.features]
+        kept, draws, names = fitted.kept, fitted.draws, fitted.encoding.column_names
         sweeps = np.arange(kept.first, kept.end, 1 if draws is None else fitted.plan.thin)
         more = {} if draws is None else {"prototype": draws.p[..., :S], "subspace": draws.omega[:, :, :S]}
         dims = {"prototype": ("cluster",), "subspace": ("cluster", "feature")}

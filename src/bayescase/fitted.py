@@ -12,7 +12,7 @@ import numpy as np
 
 from . import storage
 from .errors import Setting
-from .kernels import value_counts
+from .reading.columns import Columns
 from .reading.encoding import Encoding
 from .sampling.diagnostics import TRACED, Diagnostics, diagnose
 from .sampling.folding import Folds
@@ -22,7 +22,7 @@ from .sampling.posterior import AGREE, Posterior, equal_cases, summarise
 from .sampling.problem import STARTS, Problem, is_int
 from .sampling.prototypes import NEVER, Candidate, Catalogue, prototype_posterior, rank_prototypes
 from .sampling.run import Draws, Run
-from .state import Codebook, Data, Hyper
+from .state import Cells, Data, Hyper, longest, make_book
 
 NUMBERS = ("alpha", "lam", "c", "gamma")  # of Hyper; the rest are arrays
 PARTS = ("data", "book", "given", "posterior", "trace", "hyper", "draws")  # of a file
@@ -42,9 +42,9 @@ class KeptDraws(NamedTuple):
     With n_clusters="auto" S is `max_clusters`; the labels from `n_clusters_` on are the main one of no case.
     """
 
-    z: np.ndarray  # (chains, draws, N, P) cluster of each cell; 0 where the cell is missing
+    z: np.ndarray  # (chains, draws, N, P) cluster of each cell; 0 where it is missing; (chains, draws, cells) with bags
     p: np.ndarray  # (chains, draws, S) row of the catalogue
-    omega: np.ndarray  # (chains, draws, S, P)
+    omega: np.ndarray  # (chains, draws, S, columns)
     log_joint: np.ndarray  # (chains, draws)
 
 
@@ -75,7 +75,7 @@ class Fitted:
             trace=draws.trace,
             kept=draws.kept,
             interrupted=draws.interrupted,
-            draws=kept_draws(draws, posterior.relabel, problem.data.x) if problem.plan.keep_draws else None,
+            draws=kept_draws(draws, posterior.relabel, problem.data) if problem.plan.keep_draws else None,
             case_names=case_names,
         )
 
@@ -85,6 +85,11 @@ class Fitted:
     def encoding(self) -> Encoding:
         """What the columns were."""
         return self.problem.encoding
+
+    @cached_property
+    def columns(self) -> Columns:
+        """The columns of ω: single features, and items."""
+        return Columns(self.encoding)
 
     @property
     def data(self) -> Data:
@@ -145,27 +150,26 @@ class Fitted:
 
     @cached_property
     def cases_with(self) -> np.ndarray:
-        """(ΣV, S) How many cases of each cluster have each value."""
-        n_values = int(self.encoding.offset[-1])
-        counts: np.ndarray = value_counts(self.data.x, self.labels, self.n_clusters, n_values)
-        return counts
+        """(codes of the columns, S) How many cases of each cluster have each value."""
+        return self.columns.count(self.data.cases, self.labels, self.n_clusters)
 
     @property
     def folds(self) -> Folds:
         """The clusters, as new cases are folded into them."""
-        return Folds(self.posterior, self.hyper, self.data.offset, self.plan.seed)
+        return Folds(self.posterior, self.hyper, self.data.book, self.plan.seed)
 
     @cached_property
     def candidates(self) -> list[tuple[Candidate, ...]]:
         """For each cluster the posterior of its prototype: every case that was drawn, the most probable first."""
-        return prototype_posterior(self.posterior.p, self.data.candidates, self.data.log_weight)
+        return prototype_posterior(self.posterior.p, self.data.candidate_cells, self.data.log_weight)
 
     @cached_property
     def prototype_ranking(self) -> list[tuple[Candidate, ...]]:
         """For each cluster the case that stands for it, and after it the other members that were drawn."""
         post, data = self.posterior, self.data
         n_draws = post.p.shape[0] * post.p.shape[1]
-        return rank_prototypes(self.candidates, Catalogue(data.candidates, data.log_weight, self.homes, post.values, n_draws))
+        of = Catalogue(data.candidate_cells, data.log_weight, self.homes, post.values, n_draws)
+        return rank_prototypes(self.candidates, of)
 
     @cached_property
     def homes(self) -> np.ndarray:
@@ -173,14 +177,14 @@ class Fitted:
 
         A case of the fit belongs to its main cluster. A row of a catalogue of its own is folded in.
         """
-        catalogue = self.data.candidates
+        catalogue = self.data.catalogue
         if self.data.own_cases:
             homes = self.labels.copy()
         else:
             rows = np.unique(self.posterior.p)
-            homes = np.full(len(catalogue), NEVER)
-            homes[rows] = np.argmax(self.folds.memberships(catalogue[rows]), axis=1)
-        homes[self.encoding.is_empty(catalogue)] = NEVER
+            homes = np.full(catalogue.n_rows, NEVER)
+            homes[rows] = np.argmax(self.folds.memberships(catalogue.take(rows)), axis=1)
+        homes[self.columns.is_empty(catalogue)] = NEVER
         return homes
 
     @cached_property
@@ -190,8 +194,8 @@ class Fitted:
 
     @cached_property
     def prototype_values(self) -> np.ndarray:
-        """(S, P) What the prototypes are like; None where a value is missing."""
-        return self.encoding.decode(self.data.candidates[self.prototypes])
+        """(S, features) What the prototypes are like; None where a value is missing, and a tuple of items for a bag."""
+        return self.encoding.decode(*self.data.catalogue.take(self.prototypes))
 
     @property
     def subspaces(self) -> np.ndarray:
@@ -293,13 +297,13 @@ def mean_hyper(problem: Problem, posterior: Posterior, draws: Draws) -> Hyper:
     return hyper._replace(**mean, beta=beta / beta.sum(), q=q)
 
 
-def kept_draws(draws: Draws, relabel: np.ndarray, x: np.ndarray) -> KeptDraws:
+def kept_draws(draws: Draws, relabel: np.ndarray, data: Data) -> KeptDraws:
     """Every kept draw, labels as in the posterior."""
     chains = [(chain.kept, order) for chain, order in zip(draws.chains, relabel, strict=True)]
-    z = []
+    z, missing = [], data.x < 0 if data.bags is None else data.cells.codes < 0
     for kept, order in chains:
         labels = kept.of_draws("z")
-        z.append(np.where(x < 0, 0, np.argsort(order).astype(labels.dtype)[labels]))
+        z.append(np.where(missing, 0, np.argsort(order).astype(labels.dtype)[labels]))
     return KeptDraws(
         z=np.stack(z),
         p=np.stack([kept.of_draws("p")[:, order] for kept, order in chains]),
@@ -320,11 +324,15 @@ def problem_parts(problem: Problem) -> tuple[dict[str, Any], dict[str, dict[str,
     }
     parts = {
         "data": {name: getattr(data, name) for name in ("x", "candidates", "log_weight", "z_held", "omega_held")},
-        "book": data.book._asdict(),
+        "book": {name: getattr(data.book, name) for name in ("base", "k_ptr", "k_idx", "k_val")},
         "given": {"beta": hyper.beta, "q": hyper.q, "q_free": learn.q_free, "n_i": problem.n_i},
     }
     if data.own_cases:
         del parts["data"]["candidates"]
+    for name in ("bags", "candidate_bags"):
+        of = getattr(data, name)
+        if of is not None and not (name == "candidate_bags" and of is data.bags):
+            parts["data"] |= {f"{name}/codes": of.codes, f"{name}/first": of.first}
     if not isinstance(plan.start, tuple):
         parts["given"]["start"] = plan.start
     return header, parts
@@ -337,14 +345,28 @@ def problem_from_parts(header: dict[str, Any], parts: dict[str, dict[str, np.nda
     plan, given = header["plan"], parts["given"]
     start = given["start"] if plan["start"] is None else tuple(plan["start"])
     rounds, single_label = tuple(Round(*r) for r in plan["rounds"]), tuple(plan["single_label"])
+    encoding = Encoding.from_json(header)
     return Problem(
-        encoding=Encoding.from_json(header),
-        data=Data(**parts["data"], book=Codebook(**parts["book"])),
+        encoding=encoding,
+        data=data_from_parts(parts, encoding),
         hyper=Hyper(**header["given"], beta=given["beta"], q=given["q"]),
         learn=Learn(tuple(header["learn"]["names"]), given["q_free"], header["learn"]["beta"]),
         plan=Plan(**plan | {"start": start, "rounds": rounds, "single_label": single_label}),
         n_i=given["n_i"],
     )
+
+
+def data_from_parts(parts: dict[str, dict[str, np.ndarray]], encoding: Encoding) -> Data:
+    """The arrays of the cases; bags are kept as codes and where each row begins."""
+    found: dict[str, Any] = dict(parts["data"])
+    for name in ("bags", "candidate_bags"):
+        if f"{name}/codes" in found:
+            found[name] = Cells(found.pop(f"{name}/codes"), found.pop(f"{name}/first"))
+    if "bags" in found:
+        found.setdefault("candidate_bags", found["bags"])
+    book = parts["book"]
+    similarity = (book["k_ptr"], book["k_idx"], book["k_val"])
+    return Data(**found, book=make_book(encoding.offset, encoding.n_single, similarity, book["base"]))
 
 
 # --- what a file holds -----------------------------------------------------------------------------------------------------
@@ -356,10 +378,11 @@ def check(fitted: Fitted) -> None:
     (N, P), M, S, V = data.x.shape, len(data.candidates), len(hyper.beta), int(fitted.encoding.offset[-1])
     labels = post.relabel.shape[1]  # more than clusters, if their number was to be found
     (C, T), K, (first, end), plan = trace["log_joint"].shape, len(book.k_idx), fitted.kept, fitted.plan
-    need(len(fitted.encoding.features) == P, "features")
+    D = book.n_columns
+    need(fitted.encoding.n_single == P == data.candidates.shape[1], "features")
+    need((data.bags is None) == (data.candidate_bags is None) == (book.n_bags == 0), "bags")
     check_problem(fitted.problem, labels)
     need(set(TRACED) <= set(trace) <= {*TRACED, *LEARNED, "clusters_in_use"}, "traces")
-    need(np.array_equal(book.offset, fitted.encoding.offset) and book.offset.dtype == np.int64, "offsets")
     need(is_int(plan.seed) and 0 <= plan.seed < 2**63, "seed")
     for names, n in ((fitted.case_names, M), (fitted.cluster_names, S)):
         need(names is None or (len(names) == n and all(isinstance(name, str) for name in names)), "names")
@@ -368,23 +391,28 @@ def check(fitted: Fitted) -> None:
     need(all(isinstance(value, float) for value in (hyper.alpha, hyper.lam, hyper.c, hyper.gamma)), "hyperparameters")
     need(hyper.alpha >= 0 and hyper.lam > 0 and hyper.c >= 0 and bool((hyper.q > 0).all() and (hyper.q < 1).all()), "range")
     for whole, shape, low, high in (
-        (data.x, (N, P), -1, V),
-        (data.candidates, (M, P), -1, V),
+        *(((data.x, (N, P), -1, V), (data.candidates, (M, P), -1, V)) if P else ()),
         (book.k_ptr, (V + 1,), 0, K + 1),
         (book.k_idx, (K,), 0, V),
         (post.p, (None, None, S), 0, M),
         (post.relabel, (C, labels), 0, labels),
     ):
         need_codes(whole, shape, low, high)
+    for bags, n in ((data.bags, N), (data.candidate_bags, M)):
+        if bags is not None:
+            need_codes(bags.codes, (None,), int(book.offset[P]), V)
+            need_codes(bags.first, (n + 1,), 0, len(bags.codes) + 1)
+            need(bags.first[0] == 0 and bags.first[-1] == len(bags.codes) and bool((bags.sizes >= 0).all()), "bags")
     need(labels >= S and bool((post.prior >= 0).all() and post.prior.any(axis=1).all()), "labels")
     for real, shape in (
         (data.log_weight, (M, 1 if data.log_weight.shape[1] == 1 else labels)),
         (book.k_val, (K,)),
+        (book.base, (V,)),
         (hyper.beta, (S,)),
-        (hyper.q, (S, P)),
+        (hyper.q, (S, D)),
         (post.memberships, (N, S)),
         (post.values, (V, S)),
-        (post.omega_prob, (S, P)),
+        (post.omega_prob, (S, D)),
         (post.copied, (V, S)),
         (post.tables, (None, V, S)),
         (post.prior, (len(post.tables), S)),
@@ -393,35 +421,35 @@ def check(fitted: Fitted) -> None:
     ):
         need_numbers(real, shape)
     if fitted.draws is not None:
-        D, draws = len(range(first, end, plan.thin)), fitted.draws
-        need_codes(draws.z, (C, D, N, P), 0, labels)
-        need_codes(draws.p, (C, D, labels), 0, M)
-        need_numbers(draws.omega, (C, D, labels, P))
-        need_numbers(draws.log_joint, (C, D))
+        kept, draws = (C, len(range(first, end, plan.thin))), fitted.draws
+        need_codes(draws.z, (*kept, N, P) if data.bags is None else (*kept, len(data.cells.codes)), 0, labels)
+        need_codes(draws.p, (*kept, labels), 0, M)
+        need_numbers(draws.omega, (*kept, labels, D))
+        need_numbers(draws.log_joint, kept)
 
 
 def check_problem(problem: Problem, S: int) -> None:
     """What is needed to run on: S labels, of which some may not be in use."""
     data, hyper, learn, plan = problem.data, problem.hyper, problem.learn, problem.plan
-    N, P = data.x.shape
+    N, D, most = len(data.x), data.book.n_columns, longest(data.cells)
     need(set(learn.names) <= set(LEARNED) and isinstance(learn.beta, bool), "learned")
     need(all(isinstance(getattr(hyper, name), float) for name in NUMBERS), "given hyperparameters")
     need(hyper.alpha >= 0 and hyper.lam > 0 and hyper.c >= 0 and bool((hyper.q > 0).all() and (hyper.q < 1).all()), "range")
     need_numbers(hyper.beta, (S,))
-    need_numbers(hyper.q, (S, P))
-    need_numbers(learn.q_free, (S, P))
-    need_codes(problem.n_i, (P + 1,), 0, N + 1)
+    need_numbers(hyper.q, (S, D))
+    need_numbers(learn.q_free, (S, D))
+    need_codes(problem.n_i, (most + 1,), 0, N + 1)
     if len(data.z_held):
         need_codes(data.z_held, (N,), -1, S)
     if len(data.omega_held):
-        need_codes(data.omega_held, (S, P), -1, 2)
+        need_codes(data.omega_held, (S, D), -1, 2)
     need(plan.sampler in ("rows", "collapsed") and isinstance(plan.keep_draws, bool) and len(plan.rounds) > 0, "plan")
     need(all(is_int(n) for r in plan.rounds for n in r) and all(0 <= r.first < r.end for r in plan.rounds), "rounds")
     need(is_int(plan.n_chains) and len(plan.single_label) == plan.n_chains and all(map(is_int, plan.single_label)), "chains")
     if isinstance(plan.start, tuple):
         need(len(plan.start) == plan.n_chains and set(plan.start) <= set(STARTS), "starts")
     else:
-        need_codes(plan.start, (N,), -1, S)
+        need_codes(plan.start, (N,) if plan.start.ndim == 1 else data.x.shape, -1, S)
 
 
 def need(true: bool, what: str) -> None:

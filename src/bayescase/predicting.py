@@ -10,41 +10,73 @@ from scipy.special import logsumexp
 from .fitted import Fitted
 from .kernels import PARTICLES, fold_in, log_probability
 from .sampling.folding import FOLD
+from .state import Cells, Codes
 
 SCORE, DRAW = 1 << 21, 1 << 22  # streams of random numbers beside FOLD
 
 
-def memberships(fitted: Fitted, x: np.ndarray, n_jobs: int = 1) -> np.ndarray:
-    """(N, S) Posterior mean of π of cases with codes x, folded into the fitted clusters."""
-    return fitted.folds.memberships(x, n_jobs)
+def memberships(fitted: Fitted, cases: Codes, n_jobs: int = 1) -> np.ndarray:
+    """(N, S) Posterior mean of π of cases, folded into the fitted clusters."""
+    return fitted.folds.memberships(cases, n_jobs)
 
 
-def memberships_by_draw(fitted: Fitted, x: np.ndarray) -> np.ndarray:
+def memberships_by_draw(fitted: Fitted, cases: Codes) -> np.ndarray:
     """(draws, N, S) The same by each draw of φ that was kept for new cases."""
-    each = np.zeros((len(fitted.folds), len(x), fitted.n_clusters))
-    fitted.folds.each(len(x), FOLD, 1, lambda rows, d, fold, seed: fold_in(x[rows], fold, seed, each[d, rows]))
+    each = np.zeros((len(fitted.folds), cases.n_rows, fitted.n_clusters))
+    fitted.folds.each(cases, FOLD, 1, lambda block, rows, d, fold, seed: fold_in(block, fold, seed, each[d, rows]))
     return each / each.sum(axis=2, keepdims=True)
 
 
-def log_probabilities(fitted: Fitted, x: np.ndarray, n_jobs: int = 1) -> np.ndarray:
-    """(N,) Log predictive probability of cases with codes x, averaged over draws of φ."""
-    value = np.zeros((len(fitted.folds), len(x), PARTICLES))
-    fitted.folds.each(len(x), SCORE, n_jobs, lambda rows, d, fold, seed: log_probability(x[rows], fold, seed, value[d, rows]))
+def log_probabilities(fitted: Fitted, cases: Codes, n_jobs: int = 1) -> np.ndarray:
+    """(N,) Log predictive probability of cases, averaged over draws of φ."""
+    value = np.zeros((len(fitted.folds), cases.n_rows, PARTICLES))
+
+    def estimate(block: Any, rows: slice, d: int, fold: Any, seed: Any) -> None:
+        log_probability(block, fold, seed, value[d, rows])
+
+    fitted.folds.each(cases, SCORE, n_jobs, estimate)
     return logsumexp(value, axis=(0, 2)) - np.log(len(value) * PARTICLES)
 
 
-def sample(fitted: Fitted, n: int, seed: Any = None) -> tuple[np.ndarray, np.ndarray]:
-    """(codes, labels) of n cases from the posterior predictive distribution; a label is that of most cells."""
+def sample(fitted: Fitted, n: int, seed: Any = None) -> tuple[Codes, np.ndarray]:
+    """n cases from the posterior predictive distribution, and their labels: those of most cells.
+
+    How many items a bag has is not modelled: as many as that of a case of the fit, chosen at random.
+    """
     rng = np.random.default_rng([fitted.plan.seed, DRAW] if seed is None else seed)
-    tables, prior, offset = fitted.posterior.tables, fitted.posterior.prior, fitted.data.offset
-    S, P = fitted.hyper.q.shape
+    tables, prior, book = fitted.posterior.tables, fitted.posterior.prior, fitted.data.book
+    S, P = fitted.n_clusters, book.n_single
     which = rng.integers(len(tables), size=n)
     pi = np.exp(log_dirichlet(prior[which], rng)) if fitted.hyper.alpha > 0 else np.eye(S)[pick(prior[which], rng)]
-    x, z = np.empty((n, P), dtype=np.int64), np.empty((n, P), dtype=np.int64)
+    x, n_is = np.empty((n, P), dtype=np.int64), np.zeros((n, S), dtype=np.int64)
     for j in range(P):
-        z[:, j] = pick(pi, rng)
-        x[:, j] = offset[j] + pick(tables[which, offset[j] : offset[j + 1], z[:, j]].astype(float), rng)
-    return x, (z[:, :, None] == np.arange(S)).sum(axis=1).argmax(axis=1)
+        z, values = pick(pi, rng), slice(book.offset[j], book.offset[j + 1])
+        x[:, j] = book.offset[j] + pick(tables[which, values, z].astype(float), rng)
+        n_is[np.arange(n), z] += 1
+    if not book.n_bags:
+        return Codes(x), n_is.argmax(axis=1)
+    bags = sample_items(fitted, which, pi, n_is, rng)
+    return Codes(x, bags), n_is.argmax(axis=1)
+
+
+def sample_items(fitted: Fitted, which: np.ndarray, pi: np.ndarray, n_is: np.ndarray, rng: np.random.Generator) -> Cells:
+    """Items of new cases, given the table of φ and the mixture of each; adds their labels to n_is."""
+    tables, book, known = fitted.posterior.tables, fitted.data.book, fitted.data.bags
+    assert known is not None
+    like = known.take(rng.integers(fitted.n_cases, size=len(which)))
+    edges: dict[tuple[int, int, int], np.ndarray] = {}
+    codes = np.empty(len(like.codes), dtype=np.int64)
+    for i, (first, last) in enumerate(zip(like.first[:-1].tolist(), like.first[1:].tolist(), strict=True)):
+        for k in range(first, last):
+            b, s = int(book.feature[like.codes[k]]), int(rng.choice(len(pi[i]), p=pi[i] / pi[i].sum()))
+            lo, hi = int(book.offset[b]), int(book.offset[b + 1])
+            key = (int(which[i]), b, s)
+            if key not in edges:
+                edges[key] = np.cumsum(tables[key[0], lo:hi, s].astype(float))
+            codes[k] = lo + min(int(np.searchsorted(edges[key], rng.random() * edges[key][-1], side="right")), hi - lo - 1)
+            n_is[i, s] += 1
+        codes[first:last].sort()
+    return Cells(codes, like.first)
 
 
 def log_dirichlet(shape: np.ndarray, rng: np.random.Generator) -> np.ndarray:

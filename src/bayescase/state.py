@@ -5,24 +5,95 @@ from typing import NamedTuple
 import numpy as np
 
 
-class Codebook(NamedTuple):
-    """Which codes there are, and K, the similarity of values, as a sparse table over codes. Every engine has a copy."""
+class Cells(NamedTuple):
+    """Rows of codes of any length, one after the other: row i is codes[first[i] : first[i + 1]]."""
 
-    offset: np.ndarray  # (P + 1,) first code of each feature
-    k_ptr: np.ndarray  # (ΣV + 1,) K_j(u, ·) is k_idx, k_val at k_ptr[u] : k_ptr[u + 1]
+    codes: np.ndarray
+    first: np.ndarray  # (rows + 1,)
+
+    @property
+    def sizes(self) -> np.ndarray:
+        return np.diff(self.first)
+
+    def part(self, rows: slice) -> "Cells":
+        """Some neighbouring rows, without a copy of their codes."""
+        first = self.first[rows.start : rows.stop + 1]
+        return Cells(self.codes[first[0] : first[-1]], first - first[0])
+
+    def take(self, rows) -> "Cells":
+        """Some rows, in any order."""
+        rows = np.asarray(rows, dtype=np.intp)
+        sizes = self.sizes[rows]
+        first = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        where = np.repeat(self.first[rows] - first[:-1], sizes) + np.arange(first[-1])
+        return Cells(self.codes[where], first)
+
+
+class Codes(NamedTuple):
+    """Rows of a table: single features, and the items of bags."""
+
+    x: np.ndarray  # (N, P) global codes, -1 missing
+    bags: Cells | None = None  # of the items, each as often as it occurs; None if there are no bags
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.x)
+
+    @property
+    def cells(self) -> Cells:
+        """All cells: of each row its single features, then its items."""
+        return join_cells(self.x, self.bags)
+
+    @property
+    def width(self) -> int:
+        """Cells of every row, 0 if that differs."""
+        return self.x.shape[1] if self.bags is None else 0
+
+    def part(self, rows: slice) -> "Codes":
+        """Some neighbouring rows."""
+        return Codes(self.x[rows], None if self.bags is None else self.bags.part(rows))
+
+    def take(self, rows) -> "Codes":
+        """Some rows, in any order."""
+        return Codes(self.x[rows], None if self.bags is None else self.bags.take(rows))
+
+
+class Codebook(NamedTuple):
+    """Which codes there are: P single features, one value per case, then bags, any number of items. Every engine has a copy.
+
+    ω has a column for each single feature and one for each item of a bag; D of them.
+    """
+
+    offset: np.ndarray  # (features + 1,) first code of each feature
+    n_single: int  # P
+    feature: np.ndarray  # (ΣV,) of each code
+    column: np.ndarray  # (ΣV,) of ω, of each code
+    base: np.ndarray  # (ΣV,) λ(v) / λ: 1 for every value in the paper; its mean over a feature is 1
+    k_ptr: np.ndarray  # (ΣV + 1,) K_j(u, ·), the similarity of values, is k_idx, k_val at k_ptr[u] : k_ptr[u + 1]
     k_idx: np.ndarray
     k_val: np.ndarray
+
+    @property
+    def n_columns(self) -> int:
+        """D: columns of ω."""
+        return self.n_single + int(self.offset[-1] - self.offset[self.n_single])
+
+    @property
+    def n_bags(self) -> int:
+        return len(self.offset) - 1 - self.n_single
 
 
 class Data(NamedTuple):
     """The cases, the catalogue that prototypes are chosen from, and what is held fixed."""
 
-    x: np.ndarray  # (N, P) global codes, -1 missing
+    x: np.ndarray  # (N, P) global codes of single features, -1 missing
     candidates: np.ndarray  # (M, P) global codes, -1 missing
     book: Codebook
     log_weight: np.ndarray  # (M, 1) or (M, S) log prior probability of each candidate
     z_held: np.ndarray  # (N,) label that all cells of a case are held at, -1 free; (0,) if none is held
-    omega_held: np.ndarray  # (S, P) 0 or 1 where ω_sj is held, -1 free; (0, 0) if none is held
+    omega_held: np.ndarray  # (S, D) 0 or 1 where ω is held, -1 free; (0, 0) if none is held
+    bags: Cells | None = None  # items of the cases, each as often as it occurs; None if there are no bags
+    candidate_bags: Cells | None = None  # items of the candidates, each once
 
     @property
     def offset(self) -> np.ndarray:
@@ -33,6 +104,40 @@ class Data(NamedTuple):
         """Are prototypes chosen from the cases themselves?"""
         return self.candidates is self.x
 
+    @property
+    def cases(self) -> Codes:
+        return Codes(self.x, self.bags)
+
+    @property
+    def catalogue(self) -> Codes:
+        return Codes(self.candidates, self.candidate_bags)
+
+    @property
+    def cells(self) -> Cells:
+        """All cells of the cases. Labels z are in this order."""
+        return self.cases.cells
+
+    @property
+    def candidate_cells(self) -> Cells:
+        return self.catalogue.cells
+
+
+def join_cells(x: np.ndarray, bags: Cells | None) -> Cells:
+    """Rows of single features and rows of items as one; without a copy if there is only one kind."""
+    N, P = x.shape
+    if bags is None:
+        return Cells(np.ascontiguousarray(x).reshape(-1), np.arange(N + 1, dtype=np.int64) * P)
+    if P == 0:
+        return bags
+    first = bags.first + np.arange(N + 1, dtype=np.int64) * P
+    codes = np.empty(int(first[-1]), dtype=np.result_type(x, bags.codes))
+    single = (first[:-1, None] + np.arange(P)).reshape(-1)
+    codes[single] = x.reshape(-1)
+    items = np.ones(len(codes), dtype=bool)
+    items[single] = False
+    codes[items] = bags.codes
+    return Cells(codes, first)
+
 
 class Hyper(NamedTuple):
     """π_i ~ Dirichlet(α β), with β = 1/S in the paper; λ, c; and q per cluster and feature."""
@@ -41,7 +146,7 @@ class Hyper(NamedTuple):
     beta: np.ndarray  # (S,)
     lam: float
     c: float
-    q: np.ndarray  # (S, P)
+    q: np.ndarray  # (S, D)
     gamma: float  # β ~ Dirichlet(γ/S) if the number of clusters is to be found, else 0
 
 
@@ -49,11 +154,11 @@ class State(NamedTuple):
     """What a chain has drawn beside z, which stays with the rows, and the counts of z. Updated in place."""
 
     p: np.ndarray  # (S,) row of the catalogue
-    u: np.ndarray  # (S, P) p_sj, the codes of the prototypes
-    omega: np.ndarray  # (S, P)
-    omega_prob: np.ndarray  # (S, P) p(ω_sj = 1 | rest) when ω was drawn
+    u: np.ndarray  # (S, P + most items) codes of the prototypes, p_sj and then their items; -1 is none
+    omega: np.ndarray  # (S, D); of a bag only items of the prototype can be on
+    omega_prob: np.ndarray  # (S, D) p(ω = 1 | rest) when ω was drawn
     n_sv: np.ndarray  # (ΣV, S) cells of cluster s with value v
-    n_rows: np.ndarray  # (S, P + 1) number of rows with n_is = n: all that the prior of z needs
+    n_rows: np.ndarray  # (S, longest row + 1) number of rows with n_is = n: all that the prior of z needs
 
 
 def exact_match(n_values: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -62,15 +167,51 @@ def exact_match(n_values: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return codes, codes[:-1], np.ones(n_values)
 
 
-def make_data(x, offset, candidates=None, weight=None, similarity=None, z_held=None, omega_held=None) -> Data:
-    """Fill in the defaults: the catalogue is x, every candidate is equally likely, values match exactly, nothing is held."""
-    candidates = x if candidates is None else candidates
+def make_book(offset, n_single=None, similarity=None, base=None) -> Codebook:
+    """All features are single, values match exactly, and the base measure is the paper's, unless said otherwise."""
     offset = np.asarray(offset, dtype=np.int64)
+    n_single, V = len(offset) - 1 if n_single is None else int(n_single), int(offset[-1])
+    feature = np.repeat(np.arange(len(offset) - 1), np.diff(offset))
+    column = np.where(feature < n_single, feature, n_single + np.arange(V) - offset[n_single])
+    base = np.ones(V) if base is None else np.asarray(base, dtype=float)
+    return Codebook(offset, n_single, feature, column, base, *(similarity or exact_match(V)))
+
+
+def make_data(
+    x,
+    offset,
+    candidates=None,
+    weight=None,
+    similarity=None,
+    z_held=None,
+    omega_held=None,
+    *,
+    bags=None,
+    candidate_bags=None,
+    base=None,
+) -> Data:
+    """Fill in the defaults: the catalogue is x, every candidate is equally likely, values match exactly, nothing is held."""
+    if candidates is None:
+        candidates, candidate_bags = x, None if bags is None else distinct(bags)
     weight = np.ones((len(candidates), 1)) if weight is None else np.asarray(weight, dtype=float)
     z_held = np.zeros(0, dtype=np.int64) if z_held is None else np.asarray(z_held, dtype=np.int64)
     omega_held = np.zeros((0, 0), dtype=np.int8) if omega_held is None else np.asarray(omega_held, dtype=np.int8)
-    book = Codebook(offset, *(similarity or exact_match(int(offset[-1]))))
-    return Data(x, candidates, book, log_weights(weight.reshape(len(candidates), -1)), z_held, omega_held)
+    book = make_book(offset, x.shape[1], similarity, base)
+    log_weight = log_weights(weight.reshape(len(candidates), -1))
+    return Data(x, candidates, book, log_weight, z_held, omega_held, bags, candidate_bags)
+
+
+def distinct(bags: Cells) -> Cells:
+    """The same rows, in order, each item once. The very same object if it is so already."""
+    rows = np.repeat(np.arange(len(bags.first) - 1), bags.sizes)
+    order = np.lexsort((bags.codes, rows))
+    codes, rows = bags.codes[order], rows[order]
+    new = np.ones(len(codes), dtype=bool)
+    new[1:] = (codes[1:] != codes[:-1]) | (rows[1:] != rows[:-1])
+    if new.all() and (order == np.arange(len(order))).all():
+        return bags
+    first = np.concatenate([[0], np.cumsum(np.bincount(rows[new], minlength=len(bags.first) - 1))])
+    return Cells(codes[new], first.astype(np.int64))
 
 
 def log_weights(weight: np.ndarray) -> np.ndarray:
@@ -79,23 +220,31 @@ def log_weights(weight: np.ndarray) -> np.ndarray:
         return np.log(weight / weight.sum(axis=0))
 
 
-def make_hyper(S, P, alpha, lam, c, q, gamma=0.0) -> Hyper:
-    """The paper's symmetric prior; q is one number, one per feature, or one per cluster and feature."""
-    q = np.ascontiguousarray(np.broadcast_to(np.asarray(q, dtype=float), (S, P)))
+def make_hyper(S, D, alpha, lam, c, q, gamma=0.0) -> Hyper:
+    """The paper's symmetric prior; q is one number, one per column of ω, or one per cluster and column."""
+    q = np.ascontiguousarray(np.broadcast_to(np.asarray(q, dtype=float), (S, D)))
     return Hyper(float(alpha), np.full(S, 1.0 / S), float(lam), float(c), q, float(gamma))
 
 
 def new_state(data: Data, S: int) -> State:
     """Nothing drawn and nothing counted."""
-    P, V = data.x.shape[1], int(data.offset[-1])
-    return State(
+    V, D = int(data.offset[-1]), data.book.n_columns
+    state = State(
         p=np.zeros(S, dtype=np.int64),
-        u=np.full((S, P), -1, dtype=np.int64),
-        omega=data.omega_held > 0 if len(data.omega_held) else np.zeros((S, P), dtype=np.bool_),
-        omega_prob=np.zeros((S, P)),
+        u=np.full((S, longest(data.candidate_cells)), -1, dtype=np.int64),
+        omega=np.zeros((S, D), dtype=np.bool_),
+        omega_prob=np.zeros((S, D)),
         n_sv=np.zeros((V, S), dtype=np.int32),
-        n_rows=np.zeros((S, P + 1), dtype=np.int64),
+        n_rows=np.zeros((S, longest(data.cells) + 1), dtype=np.int64),
     )
+    if len(data.omega_held):  # an item of a bag can be on only once a prototype has it
+        state.omega[:, : data.book.n_single] = data.omega_held[:, : data.book.n_single] > 0
+    return state
+
+
+def longest(cells: Cells) -> int:
+    """Cells of the longest row."""
+    return int(cells.sizes.max(initial=0))
 
 
 def smallest_int(n: int) -> np.dtype:
@@ -103,12 +252,13 @@ def smallest_int(n: int) -> np.dtype:
     return np.min_scalar_type(max(n - 1, 0))
 
 
-def count_observed(x: np.ndarray) -> np.ndarray:
-    """(P + 1,) How many rows have n observed cells, for every n."""
+def count_observed(x: np.ndarray, bags: Cells | None = None) -> np.ndarray:
+    """(longest row + 1,) How many rows have n observed cells, for every n."""
     N, P = x.shape
-    histogram = np.zeros(P + 1, dtype=np.int64)
+    more = np.zeros(N, dtype=np.int64) if bags is None else bags.sizes
+    histogram = np.zeros(P + int(more.max(initial=0)) + 1, dtype=np.int64)
     for rows in chunks(N, P):
-        histogram += np.bincount((x[rows] >= 0).sum(axis=1), minlength=P + 1)
+        histogram += np.bincount((x[rows] >= 0).sum(axis=1) + more[rows], minlength=len(histogram))
     return histogram
 
 

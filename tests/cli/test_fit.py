@@ -150,14 +150,15 @@ def test_sparse_and_arrow_files(tmp_path):
     )
     for name in ("a.npz", "a.parquet"):
         data, model = tmp_path / name, tmp_path / f"{name}.bcm"
-        call("fit", data, "-k", 2, "--id", "who", *SHORT, "-o", model)
+        counts = ("--type", "count")
+        call("fit", data, "-k", 2, "--id", "who", *counts, *SHORT, "-o", model)
         assert list(BayesianCaseModel.load(model).feature_types_) == list("wxyz")
         assert call("predict", model, data, "--id", "who").stdout.count("\n") == 21
         assert "cluster" in call("explain", model, "--case", data, "--row", 5).stdout
         assert (
             "clusters: "
             in call(
-                "select", data, "--drop" if name == "a.parquet" else "--label", "who", "--from", 2, "--to", 2, *SHORT
+                "select", data, "--drop" if name == "a.parquet" else "--label", "who", *counts, "--from", 2, "--to", 2, *SHORT
             ).stdout
         )
 

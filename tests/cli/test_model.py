@@ -117,10 +117,11 @@ def test_predict_takes_marks_and_items_from_the_model(table, tmp_path):
     cases = [{"id": str(i), "in": ["salt", "egg"] if i % 2 else ["milk"], "n": "?" if i < 2 else i % 3} for i in range(12)]
     data = table("\n".join(map(json.dumps, cases)), "data.jsonl")
     call("fit", data, "-k", 2, "--id", "id", "--missing", "?", "--type", "n=integer", *SHORT, "-o", tmp_path / "m")
-    new = table('{"in": ["salt", "pepper"], "n": "?"}', "new.jsonl")
-    result = call("predict", tmp_path / "m", new)
+    result = call("predict", tmp_path / "m", table('{"in": ["salt", "egg"], "n": "?"}', "new.jsonl"))
     assert result.stderr == ""  # "?" is missing, not a value never seen
     assert result.stdout.count("\n") == 2
+    result = call("predict", tmp_path / "m", table('{"in": ["salt", "pepper"], "n": "?"}', "new.jsonl"))
+    assert result.stderr == "Note: 1 value or item was never seen in fit and is left out.\n"
 
 
 def test_info(folder):

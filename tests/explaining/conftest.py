@@ -5,6 +5,8 @@ import pytest
 
 from bayescase import BayesianCaseModel, load_recipes
 
+from ..helpers import in_columns
+
 
 @pytest.fixture(scope="package")
 def table(mixed):
@@ -26,8 +28,17 @@ def words():
 
 @pytest.fixture(scope="package")
 def recipes():
+    """A column per ingredient: is it there?"""
     found = load_recipes()
     model = BayesianCaseModel(5, n_iter=40, n_chains=2, keep_draws=True, random_state=0)
+    return model.fit(in_columns(found.table["ingredients"]), case_names=found.names)
+
+
+@pytest.fixture(scope="package")
+def bags():
+    """The same recipes as bags."""
+    found = load_recipes()
+    model = BayesianCaseModel(5, n_iter=100, n_chains=2, keep_draws=True, random_state=0)
     return model.fit(found.table, case_names=found.names)
 
 

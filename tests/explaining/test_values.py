@@ -5,14 +5,20 @@ import pytest
 
 from bayescase import BayesianCaseModel
 from bayescase.explaining.values import AGREES, DIFFERS, UNKNOWN, Values, agreeing_codes, agreement, in_words
+from bayescase.reading.columns import Columns
 from bayescase.reading.encoding import Encoding
+from bayescase.reading.rules import Asked
 from bayescase.reading.tables import read
 
 QUICK = {"n_iter": 20, "n_chains": 1, "random_state": 0}
 
 
+def learn(columns, **settings):
+    return Encoding.learn(read(columns), Asked(**settings))
+
+
 def values_of(columns, **settings):
-    return Values(Encoding.learn(read(columns), **settings))
+    return Values(Columns(learn(columns, **settings)))
 
 
 def test_presence_is_shown_as_yes_and_no():
@@ -31,7 +37,7 @@ def test_counts_are_shown_as_counts():
 
 
 def test_missing_values_are_none(table):
-    found, x = Values(table.fitted_.encoding), table.fitted_.data.x
+    found, x = Values(table.fitted_.columns), table.fitted_.data.x
     for i in (0, 3, 5, 17):
         shown = found.of_row(x[i])
         assert [value is None for value in shown] == (x[i] < 0).tolist()
@@ -42,7 +48,7 @@ def test_agreement_follows_the_similarity_of_the_model():
     x = np.array([[1, 5], [2, 5], [3, 6], [9, 5]] * 5)
     pins = {"prototypes": {0: 1}, "subspaces": {0: {"x0": True}}}
     model = BayesianCaseModel(1, similarity={"x0": ("within", 1)}, **QUICK).fit(x, pins=pins)
-    found = agreement(model.fitted_, 0, model.fitted_.data.x, np.arange(2))
+    found = agreement(model.fitted_, 0, model.fitted_.data.cases, np.arange(2))
     assert found[:4].tolist() == [[AGREES, AGREES], [AGREES, AGREES], [AGREES, DIFFERS], [DIFFERS, AGREES]]
     values = [value for values in model.feature_values_ for value in values]
     assert [v for v, agrees in zip(values, agreeing_codes(model.fitted_, 0), strict=True) if agrees] == [1, 2, 3, 5]
@@ -52,7 +58,7 @@ def test_agreement_is_unknown_where_a_value_is_missing(table):
     fitted = table.fitted_
     for s in range(3):
         prototype = fitted.data.candidates[fitted.prototypes[s]]
-        found = agreement(fitted, s, fitted.data.x, np.arange(5))
+        found = agreement(fitted, s, fitted.data.cases, np.arange(5))
         for i in range(fitted.n_cases):
             for j in range(5):
                 missing = fitted.data.x[i, j] < 0 or prototype[j] < 0
@@ -72,14 +78,14 @@ def test_agreement_is_unknown_where_a_value_is_missing(table):
     ],
 )
 def test_which_features_say_whether_something_is_there(columns, optional, is_set):
-    encoding = Encoding.learn(read(columns))
-    assert encoding.optional.tolist() == optional
-    assert encoding.is_set == is_set
+    found = Columns(learn(columns))
+    assert found.optional.tolist() == optional
+    assert found.is_set == is_set
 
 
 def test_empty_rows():
-    encoding = Encoding.learn(read({"a": [True, False, None, False], "b": [False, False, None, True]}))
-    x, _ = encoding.encode(read({"a": [True, False, None, False], "b": [False, False, None, True]}))
-    assert encoding.is_empty(x).tolist() == [False, True, True, False]
-    other = Encoding.learn(read({"a": [True, False], "b": ["x", None]}))
-    assert other.is_empty(other.encode(read({"a": [False, False], "b": ["x", None]}))[0]).tolist() == [False, True]
+    table = {"a": [True, False, None, False], "b": [False, False, None, True]}
+    assert Columns(learn(table)).is_empty(learn(table).encode(read(table))[0]).tolist() == [False, True, True, False]
+    other = learn({"a": [True, False], "b": ["x", None]})
+    new = other.encode(read({"a": [False, False], "b": ["x", None]}))[0]
+    assert Columns(other).is_empty(new).tolist() == [False, True]

@@ -21,6 +21,7 @@ from sklearn.metrics import adjusted_rand_score
 from bayescase import BayesianCaseModel, CaseEncoder, FileFormatError
 from bayescase.errors import TableWarning
 from bayescase.reading.encoding import Encoding
+from bayescase.reading.rules import Asked
 from bayescase.reading.tables import read
 
 from ..helpers import rewritten
@@ -138,7 +139,8 @@ def test_objects_of_mixed_types_are_words(rows):
 )
 def test_any_sparse_matrix(rows, layout, dtype, max_count):
     counts = np.array(rows).astype(dtype)
-    model = works_or_says_why(getattr(scipy.sparse, layout)(counts), encoder={"max_count": max_count})
+    settings = {"feature_types": "count", "max_count": max_count}
+    model = works_or_says_why(getattr(scipy.sparse, layout)(counts), encoder=settings)
     shown = model.fitted_.encoding.decode(model.fitted_.data.x)
     for j in range(3):
         for cell, count in zip(shown[:, j], counts[:, j], strict=True):
@@ -223,13 +225,13 @@ def test_a_dropped_column_is_not_needed_later(described, table):
 def test_cases_that_the_model_shows_can_be_given_back(described):
     names = list(described.feature_types_)
     prototypes = pd.DataFrame(described.prototype_cases_, columns=names)
-    x = described._encode(prototypes)  # no warning of values never seen
+    x = described._encode(prototypes).x  # no warning of values never seen
     assert np.array_equal(x, described.fitted_.data.candidates[described.prototypes_])
     drawn = described.sample(50, random_state=0)[0]
-    assert np.array_equal(described.fitted_.encoding.decode(described._encode(pd.DataFrame(drawn, columns=names))), drawn)
+    assert np.array_equal(described.fitted_.encoding.decode(*described._encode(pd.DataFrame(drawn, columns=names))), drawn)
     counts = scipy.sparse.random(30, 6, 0.4, random_state=0, data_rvs=lambda n: np.arange(n) % 5 + 1, format="csr")
     model = BayesianCaseModel(2, encoder={"max_count": 3}, **TINY).fit(counts)
-    assert np.array_equal(model._encode(model.prototype_cases_), model.fitted_.data.x[model.prototypes_])
+    assert np.array_equal(model._encode(model.prototype_cases_).x, model.fitted_.data.x[model.prototypes_])
 
 
 def test_unnamed_columns_keep_their_positions():
@@ -338,7 +340,7 @@ def test_a_sparse_matrix_is_encoded_without_a_dense_copy(layout):
     read(X[:100])  # imports
     tracemalloc.start()
     table = read(X)
-    x, _ = Encoding.learn(table).encode(table)
+    (x, _), _ = Encoding.learn(table, Asked(feature_types="count")).encode(table)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert x.dtype == np.int16
@@ -435,7 +437,7 @@ def test_newsgroups():
     counts = scipy.sparse.csr_matrix((file["data"], file["indices"], file["indptr"]), shape=file["shape"])
     often = np.argsort(-counts.getnnz(axis=0))[:150]
     X = counts[::20][:, often]
-    model = BayesianCaseModel(5, n_iter=10, n_chains=1, random_state=0).fit(X)
+    model = BayesianCaseModel(5, encoder={"feature_types": "count"}, n_iter=10, n_chains=1, random_state=0).fit(X)
     assert np.array_equal(model.fitted_.data.x % 2, (X.toarray() > 0).astype(int))
     assert set(model.feature_types_.values()) == {"count"}
     assert np.isfinite(model.score(X[:50]))
@@ -446,9 +448,9 @@ def test_newsgroups():
 def test_newsgroups_whole_encode():
     file = np.load(shared("20news_bydate_counts.npz"), allow_pickle=False)
     counts = scipy.sparse.csr_matrix((file["data"], file["indices"], file["indptr"]), shape=file["shape"])[:2000]
-    encoding = Encoding.learn(read(counts))
+    encoding = Encoding.learn(read(counts), Asked(feature_types="count"))
     assert "have one value only" in str(encoding.notes[0])  # words of the other messages
-    x, unseen = encoding.encode(read(counts))
+    (x, _), unseen = encoding.encode(read(counts))
     assert unseen == 0
     assert x.shape == (2000, 12_871)
     assert (x - encoding.offset[:-1]).sum() == counts.nnz

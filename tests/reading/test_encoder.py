@@ -87,7 +87,7 @@ def test_in_a_pipeline_with_others(animals):
 
 def test_sparse(animals):
     counts = scipy.sparse.csr_array([[0, 2], [1, 0], [5, 1], [0, 0]])
-    assert CaseEncoder().fit_transform(counts).tolist() == [[0, 1], [1, 0], [1, 1], [0, 0]]
+    assert CaseEncoder(feature_types="count").fit_transform(counts).tolist() == [[0, 1], [1, 0], [1, 1], [0, 0]]
     capped = CaseEncoder(max_count=2).fit(counts)
     assert capped.inverse_transform(capped.transform(counts)).tolist() == [[0, "2+"], [1, 0], ["2+", 1], [0, 0]]
 

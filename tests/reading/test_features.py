@@ -15,14 +15,15 @@ from hypothesis import strategies as st
 from bayescase import TableError
 from bayescase.reading.encoding import Encoding, describe, types_in_words
 from bayescase.reading.features import MANY, intervals
+from bayescase.reading.rules import Asked
 from bayescase.reading.tables import read
 
 
 def learn(X, **settings):
     """(encoding, codes of X within each feature, -1 missing)."""
     table = read(X)
-    encoding = Encoding.learn(table, **settings)
-    x, _ = encoding.encode(table)
+    encoding = Encoding.learn(table, Asked(**settings))
+    (x, _), _ = encoding.encode(table)
     return encoding, np.where(x < 0, -1, x - encoding.offset[:-1])
 
 
@@ -32,7 +33,7 @@ def feature(column, **settings):
 
 
 def again(encoding, X):
-    x, unseen = encoding.encode(read(X))
+    (x, _), unseen = encoding.encode(read(X))
     return np.where(x < 0, -1, x - encoding.offset[:-1]).tolist(), unseen
 
 
@@ -152,8 +153,8 @@ def test_uniform_bins_cover_everything_in_order(column, n):
 
 
 def feature_of_numbers(values, bins):
-    encoding = Encoding.learn(read({"a": [*values, 1e6]}), bins={"a": bins})
-    x, _ = encoding.encode(read({"a": values}))
+    encoding = Encoding.learn(read({"a": [*values, 1e6]}), Asked(bins={"a": bins}))
+    (x, _), _ = encoding.encode(read({"a": values}))
     return encoding.features[0], x[:, 0].tolist()
 
 
@@ -186,7 +187,7 @@ def test_one_word_is_for_all_columns_but_a_name_goes_first():
     [
         (
             {"feature_types": "words"},
-            "feature_types must be one of 'category', 'ordered', 'integer', 'number', 'count' or 'drop'",
+            "feature_types must be one of 'category', 'ordered', 'integer', 'number', 'count', 'bag' or 'drop'",
         ),
         ({"feature_types": {"a": "float"}}, r"feature_types\['a'\] must be one of"),
         ({"feature_types": {"z": "drop"}}, "feature_types names column 'z', but the data has no such column"),
@@ -242,10 +243,10 @@ def test_declared_orders_are_kept_and_remembered(column, ordered):
 
 def test_the_order_holds_for_the_catalogue_too():
     column = pd.Series(pd.Categorical(["lo", "hi", "lo"], ["lo", "mid", "hi"], ordered=True))
-    encoding = Encoding.learn(read({"a": column}), catalogue=read({"a": ["mid", "hi"]}))
+    encoding = Encoding.learn(read({"a": column}), Asked(), read({"a": ["mid", "hi"]}))
     assert encoding.features[0].values == ("lo", "mid", "hi")
     with pytest.raises(ValueError, match="candidates has the value 'top' in column 'a', which is not in the order"):
-        Encoding.learn(read({"a": column}), catalogue=read({"a": ["top"]}))
+        Encoding.learn(read({"a": column}), Asked(), read({"a": ["top"]}))
 
 
 def test_numbers_and_counts_are_ordered_and_words_are_not():
@@ -380,12 +381,12 @@ COUNTS = np.array([[0, 2, 1], [1, 0, 1], [0, 7, 0], [3, 1, 1], [0, 0, 0]])
 
 
 def test_sparse_is_absent_or_present():
-    encoding, codes = learn(scipy.sparse.csr_array(COUNTS))
+    encoding, codes = learn(scipy.sparse.csr_array(COUNTS), feature_types="count")
     assert [f.values for f in encoding.features] == [(False, True)] * 3
     assert [f.type for f in encoding.features] == ["count"] * 3
     assert np.array_equal(codes, COUNTS > 0)
     weights = scipy.sparse.csc_array(COUNTS * -0.37)  # presence is anything but zero
-    assert np.array_equal(learn(weights)[1], COUNTS > 0)
+    assert np.array_equal(learn(weights, feature_types="count")[1], COUNTS > 0)
 
 
 def test_capped_counts():
@@ -414,20 +415,21 @@ def test_dense_and_sparse_can_stand_for_each_other():
 
 @pytest.mark.parametrize("catalogue", [COUNTS, scipy.sparse.coo_array(COUNTS), pd.DataFrame(COUNTS)])
 def test_a_catalogue_of_counts(catalogue):
-    encoding = Encoding.learn(read(scipy.sparse.csr_array(np.minimum(COUNTS, 1))), catalogue=read(catalogue), max_count=9)
+    encoding = Encoding.learn(read(scipy.sparse.csr_array(np.minimum(COUNTS, 1))), Asked(max_count=9), read(catalogue))
     assert [len(f.values) for f in encoding.features] == [4, 8, 2]
 
 
 def test_a_column_of_a_sparse_matrix_can_be_read_in_another_way():
-    encoding, codes = learn(scipy.sparse.csr_array(COUNTS), feature_types={0: "drop", "x1": "integer"})
+    types = {0: "drop", "x1": "integer", "x2": "count"}
+    encoding, codes = learn(scipy.sparse.csr_array(COUNTS), feature_types=types)
     assert [(f.name, f.values) for f in encoding.features] == [("x1", (0, 1, 2, 7)), ("x2", (False, True))]
     assert codes[:, 0].tolist() == [2, 0, 3, 1, 0]
     with pytest.raises(ValueError, match="missing_values has the number -1, but a sparse matrix has no missing cells"):
-        learn(scipy.sparse.csr_array(COUNTS), missing_values=-1)
+        learn(scipy.sparse.csr_array(COUNTS), feature_types="count", missing_values=-1)
 
 
 def test_a_word_that_nobody_uses_is_noted():
-    encoding, _ = learn(scipy.sparse.csr_array(COUNTS * [1, 0, 1]))
+    encoding, _ = learn(scipy.sparse.csr_array(COUNTS * [1, 0, 1]), feature_types="count")
     assert list(map(str, encoding.notes)) == ["Feature 'x1' has one value only and cannot tell cases apart."]
     assert again(encoding, scipy.sparse.csr_array([[0, 1, 0]])) == ([[0, 1, 0]], 0)
 

@@ -218,7 +218,7 @@ def test_intervals_cover_the_planted_values(sampler):
 
 def test_hyperparameters_are_learned_from_the_data(planted):
     """Purer cases have a smaller alpha, noisier copies a smaller c, and more noise features a smaller q."""
-    settings = {"n_iter": 150, "n_chains": 2, "random_state": 0}
+    settings = {"n_iter": 400, "n_chains": 2, "random_state": 0}  # from one label per case, a large alpha takes its time
     pure, mixed = (simulated(3, 0, N=120, P=15, alpha=alpha)[0] for alpha in (0.01, 3.0))
     alphas = [BayesianCaseModel(3, alpha="learn", **settings).fit(x).hyperparameters_["alpha"] for x in (pure, mixed)]
     assert alphas[0].high < alphas[1].low

@@ -5,6 +5,7 @@ import pytest
 
 from bayescase import BayesianCaseModel
 from bayescase.sampling.prototypes import NEVER, Candidate, Catalogue, prototype_posterior, rank_prototypes
+from bayescase.state import join_cells
 
 from ..helpers import fit_model
 
@@ -16,7 +17,7 @@ def catalogue_of(home, values=None, log_weight=None, n_draws=100):
     M = len(home)
     values = np.full((M, 2), 0.5) if values is None else np.asarray(values, dtype=float)
     weight = np.zeros((M, 1)) if log_weight is None else np.asarray(log_weight, dtype=float).reshape(M, -1)
-    return Catalogue(np.arange(M)[:, None], weight, np.asarray(home), values, n_draws)
+    return Catalogue(join_cells(np.arange(M)[:, None], None), weight, np.asarray(home), values, n_draws)
 
 
 def drawn(*pairs):
@@ -73,7 +74,7 @@ def test_a_pinned_prototype_stays_though_it_belongs_elsewhere():
 
 
 def test_the_posterior_is_counted_and_equal_cases_are_one():
-    catalogue = np.array([[0, 1], [0, 1], [2, 3], [0, 3]])
+    catalogue = join_cells(np.array([[0, 1], [0, 1], [2, 3], [0, 3]]), None)
     p = np.array([[[0], [1], [1], [2]]])
     ((first, second),) = prototype_posterior(p, catalogue, np.zeros((4, 1)))
     assert first == Candidate(0, 0.75, (0, 1))

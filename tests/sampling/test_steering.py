@@ -121,7 +121,7 @@ def test_pins_with_a_catalogue(table, sampler):
 def test_pins_of_sparse_data(sampler):
     X = scipy.sparse.random_array((40, 6), density=0.4, rng=np.random.default_rng(0))
     pins = {"subspaces": {0: {"x1": True, 2: False}}, "cases": {3: 1}}
-    model = BayesianCaseModel(2, sampler=sampler, **QUICK).fit(X, pins=pins)
+    model = BayesianCaseModel(2, sampler=sampler, encoder={"feature_types": "count"}, **QUICK).fit(X, pins=pins)
     assert model.draws_.omega[:, :, 0, 1].all()
     assert not model.draws_.omega[:, :, 0, 2].any()
     assert (cells_of(model, 3) == 1).all()

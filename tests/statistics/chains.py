@@ -13,14 +13,26 @@ class Bench:
     def __init__(self, data, hyper, z, mutant=None, n_jobs=1, n_blocks=1):
         kernels = package(mutant, "kernels")
         self.data, self.hyper, S = data, hyper, len(hyper.beta)
-        self.x = np.array(data.x)  # so that cases can be drawn anew
-        self.z = np.ascontiguousarray(z, dtype=smallest_int(S)) if z.dtype == np.int64 else z
-        self.threads = kernels.Threads(data.offset, S, n_jobs, n_blocks)
-        self.rows = kernels.CpuRows(self.threads, self.x, self.z, data.z_held, S)
-        self.candidates = kernels.CpuCandidates(self.threads, data.candidates, data.log_weight)
-        self.driver = kernels.Driver(data.book, data.omega_held, count_observed(data.x), hyper, self.threads)
+        labels = np.ascontiguousarray(z, dtype=smallest_int(S)) if z.dtype == np.int64 else z
+        self.shape = z.shape
+        self.threads = kernels.Threads(data, S, n_jobs, n_blocks)
+        self.rows = kernels.CpuRows(self.threads, data, labels, S)
+        self.rows.block = self.rows.block._replace(x=np.array(self.rows.block.x))  # so that cases can be drawn anew
+        self.rows.put_labels(labels)
+        self.candidates = kernels.CpuCandidates(self.threads, data)
+        self.n_i = count_observed(data.x, data.bags)
+        self.driver = kernels.Driver(data, self.n_i, hyper, self.threads)
         self.sweeps = kernels.sweeps
         self.state = new_state(data, S)
+        self.recount()
+
+    @property
+    def z(self):
+        """The labels of all cells, (N, P) or flat; to change them, `put_labels`."""
+        return self.rows.labels().reshape(self.shape)
+
+    def put_labels(self, z):
+        self.rows.put_labels(z)
         self.recount()
 
     def recount(self):
@@ -34,12 +46,15 @@ class Bench:
 
     def put(self, p, omega):
         """Other prototypes and subspaces."""
-        self.state.p[:], self.state.omega[:], self.state.u[:] = p, omega, self.data.candidates[p]
+        self.state.p[:], self.state.omega[:], self.state.u[:] = p, omega, -1
+        codes, first = self.data.candidate_cells
+        for s, m in enumerate(p):
+            self.state.u[s, : first[m + 1] - first[m]] = codes[first[m] : first[m + 1]]
 
-    def put_cases(self, x):
-        """Other cases, with gaps where they were."""
-        self.x[:] = x
-        self.data = self.data._replace(x=self.x)
+    def put_cases(self, x, bags=None):
+        """Other cases, with gaps where they were and bags as large as they were."""
+        self.data = self.data._replace(x=x, bags=bags)
+        self.rows.block.x[:] = self.data.cells.codes
         self.recount()
 
     def update_p_omega(self, key, blocked=True):

@@ -12,7 +12,8 @@ import bayescase
 
 RNG, MODEL, HYPER = "kernels/rng.py", "model.py", "sampling/hyper.py"
 DRIVER, EQUATIONS = "kernels/driver.py", "kernels/equations.py"
-ROWS, TABLES, COLLAPSED, ENGINE = (f"kernels/cpu/{name}.py" for name in ("rows", "tables", "collapsed", "engine"))
+CPU = ("rows", "relabel", "cells", "tables", "collapsed", "engine", "bags")
+ROWS, RELABEL, CELLS, TABLES, COLLAPSED, ENGINE, BAGS = (f"kernels/cpu/{name}.py" for name in CPU)
 
 EARLY_PHI = """    update_p_omega_early = driver.update_p_omega(hyper, state, candidates, key)
     moved = rows.update_z(driver.tables, np.uint64(derive(key, ROW)), by_cell)
@@ -21,15 +22,16 @@ OWN_COLLAPSED = "z_weight(prior, n[s] + (s == a), g_sv[v, s], n_sv[v, s] + (s ==
 STALE = """        fresh = state.n_sv.copy()
         stale = getattr(self, "stale", fresh)
         self.stale = fresh
-        n_sj = np.add.reduceat(stale, self.book.offset[:-1], dtype=stale.dtype)
+        n_sj = np.add.reduceat(stale, book.offset[:-1], dtype=stale.dtype)
 """
 
 # name: [(file, what stands there, what is put there)]; every text must occur exactly `times` times
 MUTANTS = {
     "p_k twice": [
         (RNG, "            r -= w[k]\n", "            r -= 2.0 * w[k]\n", 1),
-        (ROWS, "r -= row_weight(0.0, n[b], phi[b, v])", "r -= 2.0 * row_weight(0.0, n[b], phi[b, v])", 1),
-        (ROWS, "r -= row_weight(a[s], 0.0, phi[s, v])", "r -= 2.0 * row_weight(a[s], 0.0, phi[s, v])", 1),
+        (RELABEL, "            r -= w[s]\n", "            r -= 2.0 * w[s]\n", 1),
+        (CELLS, "r -= row_weight(0.0, n[s], phi[at + s])", "r -= 2.0 * row_weight(0.0, n[s], phi[at + s])", 1),
+        (CELLS, "r -= row_weight(a[s], 0.0, phi[at + s])", "r -= 2.0 * row_weight(a[s], 0.0, phi[at + s])", 1),
     ],
     "alpha/S twice": [
         (
@@ -42,15 +44,13 @@ MUTANTS = {
     ],
     "cell in its own counts": [
         (COLLAPSED, "z_weight(prior, n[s], g_sv[v, s], n_sv[v, s],", OWN_COLLAPSED, 1),
-        (ROWS, "n[used[0]] - 1.0, a[used[0]], row.u)", "n[used[0]], a[used[0]], row.u)", 1),
-        (ROWS, "phi, s, smooth, P - 1.0, a, u)", "phi, s, smooth, P, a, u)", 1),
-        (ROWS, "row_weight(0.0, n[used[t]], phi", "row_weight(0.0, n[used[t]] + (used[t] == own), phi", 1),
-        (ROWS, "row_weight(0.0, n[b], phi[b, v])", "row_weight(0.0, n[b] + (b == own), phi[b, v])", 1),
-        (ROWS, "m = int(n[s0]), int(n[s0] + n[s1]) - 1", "m = int(n[s0]), int(n[s0] + n[s1])", 1),
-        (ROWS, "m0 = n0 - own0", "m0 = n0", 1),
-        (ROWS, "n0 = m0 + new0", "n0 = n0 - own0 + new0", 1),
-        (ROWS, "n[b] = m0, m - m0, 1.0", "n[b] = n0 - own0, m - 1 - n0 + own0, 1.0", 1),
-        (ROWS, "n[s1] = n0, m + 1 - n0", "n[s1] = n0, m - n0", 1),
+        (CELLS, "row_weight(tables.a[own], n - 1.0, 1.0)", "row_weight(tables.a[own], n, 1.0)", 1),
+        (CELLS, "row_weight(0.0, n[own], phi[at + own])", "row_weight(0.0, n[own] + 1, phi[at + own])", 1),
+        (CELLS, "n0, m = n[s0], n[s0] + n[s1] - 1", "n0, m = n[s0], n[s0] + n[s1]", 1),
+        (CELLS, "m0 = n0 - own0", "m0 = n0", 1),
+        (CELLS, "n0 = m0 + new0", "n0 = n0 - own0 + new0", 1),
+        (CELLS, "n[b] = m0, m - m0, 1", "n[b] = n0 - own0, m - 1 - n0 + own0, 1", 1),
+        (CELLS, "n[s1] = n0, m + 1 - n0", "n[s1] = n0, m - n0", 1),
     ],
     "1 - q misprinted": [
         (MODEL, "return log(q) - log1p(-q) + e", "return log(q) + e", 1),
@@ -63,19 +63,26 @@ MUTANTS = {
         (DRIVER, "    return driver.update_p_omega(hyper, state, candidates, key), moved\n", "    return 0.0, moved\n", 1),
     ],
     "stale evidence": [
-        (DRIVER, "        n_sj = np.add.reduceat(state.n_sv, self.book.offset[:-1], dtype=state.n_sv.dtype)\n", STALE, 1),
-        (DRIVER, "                state.n_sv,\n                n_sj,\n", "                stale,\n                n_sj,\n", 1),
+        (DRIVER, "        n_sj = np.add.reduceat(state.n_sv, book.offset[:-1], dtype=state.n_sv.dtype)\n", STALE, 1),
+        (DRIVER, "book, self.rises, state.n_sv, n_sj,", "book, self.rises, stale, n_sj,", 1),
     ],
 }
 ROWS_ONLY = {"phi before p and omega"}  # the collapsed sampler has no φ
 
-SUM1 = "np.repeat(np.arange(offset[-1]), np.diff(book.k_ptr)), weights=k - lam"
+LAM_OF_ITEM = "hyper.lam * book.base[v]\n            copied = g(plain, hyper.c, 1.0, 1.0)\n            for s in range(S):\n"
+SUM1 = "np.repeat(np.arange(V), np.diff(k_ptr)), weights=k - lam[k_idx]"
 
 # One function of one file: name: (file, where it is called from, the function, what stands there, what is put there).
 # `break_function` puts it in the place of the right one for the length of a test.
 BROKEN = {
-    "K transposed": (TABLES, DRIVER, "make_rises", SUM1, "book.k_idx, weights=k - lam"),
-    "K without fractions": (TABLES, DRIVER, "make_rises", "1.0, book.k_val)", "1.0, np.ceil(book.k_val))"),
+    "K transposed": (TABLES, DRIVER, "make_rises", SUM1, "k_idx, weights=k - lam[k_idx]"),
+    "K without fractions": (
+        TABLES,
+        DRIVER,
+        "make_rises",
+        "1.0, book.k_val[: len(k_idx)])",
+        "1.0, np.ceil(book.k_val[: len(k_idx)]))",
+    ),
     "beta forgotten, rows": (TABLES, DRIVER, "row_rises", "np.log(hyper.beta)[None]", "np.zeros((1, len(hyper.beta)))"),
     "beta forgotten, collapsed": (COLLAPSED, DRIVER, "update_z_collapsed", "np.log(hyper.beta)", "np.zeros(S)"),
     "case in its own counts": (
@@ -85,12 +92,12 @@ BROKEN = {
         "z_weight(1.0, 0.0, g_sv[v, s], n_sv[v, s], g_sum[j, s], n_sj[j, s])",
         "z_weight(1.0, 0.0, g_sv[v, s], n_sv[v, s] + (s == a), g_sum[j, s], n_sj[j, s] + (s == a))",
     ),
-    "held rows move, rows": (ROWS, ENGINE, "update_z", "if len(held) > 0 and held[i] >= 0:", "if False:"),
+    "held rows move, rows": (ROWS, ENGINE, "update_z", "held = len(block.held) > 0 and block.held[i] >= 0", "held = False"),
     "held rows move, collapsed": (
         COLLAPSED,
         DRIVER,
         "update_z_collapsed",
-        "is_held = len(held) > 0 and held[i] >= 0",
+        "is_held = len(block.held) > 0 and block.held[i] >= 0",
         "is_held = False",
     ),
     "held omega summed out": (
@@ -124,6 +131,25 @@ BROKEN = {
     ),
     "reseat with several tables": (HYPER, HYPER, "reseat_some", "chosen = (n > 0) & (own == 1)", "chosen = n > 0"),
     "reseat held rows": (HYPER, HYPER, "main_label", " & (held < 0)", ""),
+    "t without its cells": (
+        BAGS,
+        DRIVER,
+        "draw_t",
+        "log_gamma(bags.n[b, s], derive(t_key, 1))",
+        "log_gamma(1.0, derive(t_key, 1))",
+    ),
+    "items: base forgotten": (BAGS, DRIVER, "update_bag_evidence", LAM_OF_ITEM, LAM_OF_ITEM.replace(" * book.base[v]", "")),
+    "t forgotten": (BAGS, DRIVER, "update_bag_evidence", "(copied - plain) * bags.log_t[b, s]", "0.0"),
+    "items not copied": (BAGS, DRIVER, "draw_bag_gammas", "state.omega[s, book.column[v]], v) + n_sv", "False, v) + n_sv"),
+    "held items summed out": (
+        BAGS,
+        DRIVER,
+        "update_bag_evidence",
+        "known = len(held) > 0 and held[s, d] >= 0",
+        "known = False",
+    ),
+    "base forgotten": (TABLES, DRIVER, "make_rises", "hyper.lam * book.base[:V]", "hyper.lam * np.ones(V)"),
+    "items of a bag not counted": (COLLAPSED, DRIVER, "update_z_collapsed", "if j >= book.n_single:", "if False:"),
     "tables from l = 1": (HYPER, HYPER, "count_tables", "np.arange(width - 1)", "np.arange(1, width)"),
     "beta without gamma": (HYPER, HYPER, "update", "dirichlet(hyper.gamma / len(m) + m, rng)", "dirichlet(1e-3 + m, rng)"),
     "gamma not divided": (
@@ -153,7 +179,7 @@ BROKEN = {
     "alpha without n_i": (HYPER, HYPER, "log_z", " - (n_i * _rise(alpha, n)).sum()", ""),
     "alpha without beta": (HYPER, HYPER, "log_z", "(alpha * beta)[:, None]", "np.full((len(beta), 1), alpha)"),
     "lam and c without totals": (HYPER, HYPER, "Counts", "- _rise(lam * (self.sizes + c * self.k_sum), self.n_sj).sum()", ""),
-    "c without K": (HYPER, HYPER, "Counts", "lam * (1.0 + c * self.k)", "lam * (1.0 + c * (self.k > 0))"),
+    "c without K": (HYPER, HYPER, "Counts", "self.base * (1.0 + c * self.k)", "self.base * (1.0 + c * (self.k > 0))"),
 }
 
 

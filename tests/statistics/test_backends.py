@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 from numba import njit
 
-from bayescase.kernels.cpu.rows import move_cells, row_labels, row_sums
+from bayescase.kernels.cpu.cells import move_cells, move_one_label
+from bayescase.kernels.cpu.labels import row_labels
+from bayescase.kernels.cpu.sums import row_sums
 from bayescase.kernels.cpu.tables import ROWS, Tables, lanes_for, make_scratch
 from bayescase.kernels.rng import derive, stream
 from bayescase.sampling.starts import init
-from bayescase.state import make_data, make_hyper
+from bayescase.state import make_book, make_data, make_hyper
 
 from .chains import Bench
 from .judge import REJECT_BELOW, pearson
@@ -81,12 +83,13 @@ def test_fast_paths_of_cell_moves(alpha, start):
     x = np.arange(P)
     smooth = (a[:, None] * phi).sum(axis=0).astype(np.float32)
     smooth[0] = 0
+    leave = (smooth / phi - a[:, None]).astype(np.float32)
+    leave[:, 0] = 0
+    by_value = np.zeros((P + 1, lanes_for(S)), dtype=np.float32)
+    by_value[:, :S] = phi.T
     for gaps in (False, True):
         x[gap] = -1 if gaps else gap
         cells = [j for j in range(P) if x[j] >= 0]
-        bound = (
-            1.00001 * ((smooth - a[:, None] * phi) / ((P - 1) * phi + smooth))[:, 1:]
-        )  # each cell has a feature of one value
         # exact distribution of the row after one pass, by composing the conditionals
         states = {tuple(start[j] for j in cells): 1.0}
         for c, j in enumerate(cells):
@@ -102,18 +105,24 @@ def test_fast_paths_of_cell_moves(alpha, start):
         counts, n_draws = np.zeros(len(states)), 60_000
         drawn = np.zeros((n_draws, P), dtype=int)
         none = np.zeros(0, dtype=np.float32)
-        tables = Tables(phi, none, smooth, np.ascontiguousarray(bound, dtype=np.float32), a, np.zeros((0, 0)))
-        run(x, np.array(start), gaps, tables, make_scratch(np.arange(P + 1), S, np.int64).row, drawn)
+        tables = Tables(by_value.ravel(), none, smooth, leave, a, none)
+        scratch = make_scratch(make_book(np.arange(P + 1)), S, P)
+        run(x, np.array(start), gaps, tables, lanes_for(S), scratch.row, scratch.tally.delta, drawn)
         for row in drawn:
             counts[index[tuple(row[cells])]] += 1
         assert pearson(counts, n_draws * np.array(list(states.values()))) > REJECT_BELOW
 
 
 @njit
-def run(x, start, gaps, tables, row, out):
+def run(x, start, gaps, tables, lanes, row, delta, out):
     for t in range(len(out)):
         z = start.copy()
         row.n[:] = 0
         k = row_labels(x, z, gaps, row.n, row.used)
-        move_cells(x, z, tables, derive(np.uint64(7), t), k, row)
+        key = derive(np.uint64(7), t)
+        if k == 1:
+            own = row.used[0]
+            move_one_label(x, z, own, row.n[own], tables, lanes, key, row, delta)
+        else:
+            move_cells(x, z, tables, lanes, key, k, row, delta)
         out[t] = z

@@ -18,16 +18,18 @@ CLOSE = {"rtol": 1e-10, "atol": 1e-12}
 
 def state_of(rng, data, hyper):
     """Any state that is possible: what is held is where it is held; at α = 0 a case has one label."""
-    (N, P), S = data.x.shape, len(hyper.beta)
-    z = rng.integers(S, size=(N, P))
+    S, book, rows = len(hyper.beta), data.book, np.repeat(np.arange(len(data.x)), data.cells.sizes)
+    z = rng.integers(S, size=len(rows))
     if hyper.alpha == 0.0:
-        z[:] = z[:, :1]
+        z = rng.integers(S, size=len(data.x))[rows]
     p = np.array([rng.choice(np.flatnonzero(np.isfinite(log_weight))) for log_weight in data.log_weight.T])
-    omega = rng.random((S, P)) < 0.5
+    omega = rng.random(hyper.q.shape) < 0.5
     if len(data.z_held):
-        z = np.where(data.z_held[:, None] >= 0, data.z_held[:, None], z)
+        z = np.where(data.z_held[rows] >= 0, data.z_held[rows], z)
         omega = np.where(data.omega_held >= 0, data.omega_held > 0, omega)
-    return z, p, omega
+    for s, m in enumerate(p):
+        omega[s, np.setdiff1d(np.arange(book.n_single, book.n_columns), book.column[model.items_of(data, m)])] = False
+    return z if data.bags is not None else z.reshape(data.x.shape), p, omega
 
 
 def problems(alpha=None):
@@ -168,16 +170,17 @@ def check_case(mutant):
                 [model.log_joint(data, hyper, np.where(np.arange(len(z))[:, None] == i, s, z), p, omega) for s in range(S)]
             )
             n_sv, n_is = model.count(data, z, S)
-            row = make_scratch(data.offset, S, np.uint8).row
-            row.n[:], n_sj = n_is[i], np.add.reduceat(n_sv, starts)
+            scratch = make_scratch(data.book, S, data.x.shape[1])
+            n, w, n_sj = scratch.row.n, scratch.weight, np.add.reduceat(n_sv, starts)
+            n[:] = n_is[i]
             g_sum = np.add.reduceat(g_sv, starts)
-            collapsed.move_case(data.x[i], z[i], n_sv, n_sj, g_sv, g_sum, np.log(hyper.beta), rng.random(), row)
-            w = row.weight[:S]
+            collapsed.move_case(data.x[i], z[i], data.book, n_sv, n_sj, g_sv, g_sum, np.log(hyper.beta), rng.random(), w, n)
+            w = w[:S]
             if len(seen):
                 np.testing.assert_allclose(w / w.sum(), normalised(truth), **CLOSE)
                 again = model.count(data, z, S)
                 assert np.array_equal(n_sv, again[0])
-                assert np.array_equal(row.n, again[1][i])
+                assert np.array_equal(n, again[1][i])
 
 
 def check_row_at_zero(mutant):

@@ -10,15 +10,14 @@ from bayescase import model
 from bayescase.kernels.rng import stream
 from bayescase.sampling import hyper as hyper_
 from bayescase.sampling.starts import init
-from bayescase.state import count_observed
 
 from .chains import Bench
 from .judge import REJECT_BELOW, pearson, smallest
 from .mutants import MUTANTS, ROWS_ONLY, break_function
-from .problems import enumerate_posterior, log_prior_of_rows, tiny, tiny_pinned
+from .problems import enumerate_posterior, log_prior_of_rows, tiny, tiny_bags, tiny_pinned
 
 THIN = 8
-MUTANT_DRAWS = 12_000
+MUTANT_DRAWS = 18_000
 VARIANT_DRAWS = 2_500
 
 
@@ -27,11 +26,23 @@ def uneven(problem):
     return data, hyper._replace(beta=np.array([0.6, 0.1, 0.3]))
 
 
+def tiny_base():
+    """The plain problem with a base measure that is not flat."""
+    data, hyper = tiny("table")
+    return data._replace(book=data.book._replace(base=np.array([0.2, 1.8, 0.1, 2.5, 0.4]))), hyper
+
+
 VARIANTS = {  # the pinned ones also have a K that is not symmetric
     "pinned": lambda: uneven(tiny_pinned()),
     "pinned, one label": lambda: uneven(tiny_pinned(alpha=0.0)),
     "number of clusters": lambda: tiny(gamma=1.5),
     "number of clusters, one label": lambda: tiny_pinned(alpha=0.0, gamma=1.5),
+    "base": lambda: tiny_base(),
+    "bags": lambda: tiny_bags("frequency"),
+    "mixed": lambda: tiny_bags("frequency", single=True, alpha=0.8),
+    "bags, held": lambda: uneven(tiny_bags("frequency", held=True)),
+    "bags, one label": lambda: tiny_bags("frequency", single=True, alpha=0.0),
+    "bags, number of clusters": lambda: tiny_bags(gamma=1.5),
 }
 
 
@@ -52,17 +63,16 @@ def run(mutant, data, hyper, sampler, n_draws, seed=5):
     chain = Bench(data, hyper, init(data, hyper, "cells" if hyper.alpha > 0 else "cases", rng), mutant)
     state = chain.state
     learn = hyper_.Learn(beta=hyper.gamma > 0)
-    n_i = count_observed(data.x)
-    z = np.empty((n_draws, *data.x.shape), dtype=int)
-    p = np.empty((n_draws, S), dtype=int)
-    omega = np.empty((n_draws, S, data.x.shape[1]), dtype=int)
+    codes = data.cells.codes
+    z, p = np.empty((n_draws, len(codes)), dtype=int), np.empty((n_draws, S), dtype=int)
+    omega = np.empty((n_draws, S, data.book.n_columns), dtype=int)
     for t in range(-50, n_draws * THIN):
         if learn:
-            chain.hyper = hyper_.update(chain.driver, chain.rows, chain.hyper, learn, state, n_i, rng)
+            chain.hyper = hyper_.update(chain.driver, chain.rows, chain.hyper, learn, state, chain.n_i, rng)
         chain.sweep(sampler, stream(seed, t + 50))
         if t >= 0 and t % THIN == THIN - 1:
             k = t // THIN
-            z[k], p[k], omega[k] = np.where(data.x < 0, 0, chain.z), state.p, state.omega
+            z[k], p[k], omega[k] = np.where(codes < 0, 0, chain.z.reshape(-1)), state.p, state.omega
     return z, p, omega
 
 
@@ -70,7 +80,7 @@ def p_values(data, hyper, exact, draws):
     """All states of z; prototype, subspace and size of the cluster that owns the first cell; p and ω label by label."""
     z, p, omega = draws
     n, S, M, W = len(z), len(hyper.beta), len(data.candidates), len(exact.subspaces)
-    observed = data.x >= 0
+    observed = data.cells.codes >= 0
     power = S ** np.arange(observed.sum())
     code = {int(state[observed] @ power): k for k, state in enumerate(exact.z)}
     seen = np.bincount([code[int(state[observed] @ power)] for state in z], minlength=len(exact.z))
@@ -79,12 +89,12 @@ def p_values(data, hyper, exact, draws):
     sizes = observed.sum() + 1
     expected = np.zeros((sizes, M, W))
     for state, prob, cluster in zip(exact.z, exact.prob, exact.cluster, strict=True):
-        s = state[0, 0]
+        s = state[0]
         expected[(state[observed] == s).sum()] += prob * cluster[s]
     found, of_label = np.zeros_like(expected), np.zeros((S, M, W))
     for state, proto, sub in zip(z, p, omega, strict=True):
         w = [int(np.flatnonzero((exact.subspaces == on).all(axis=1))[0]) for on in sub]
-        s = state[0, 0]
+        s = state[0]
         found[(state[observed] == s).sum(), proto[s], w[s]] += 1
         of_label[np.arange(S), proto, w] += 1
     result["p, omega, size"] = frequencies(found, n * expected)
@@ -178,10 +188,16 @@ def test_variant(variants, sampler, name):
         ("pinned, one label", "collapsed", "beta forgotten, collapsed"),
         pytest.param("number of clusters", "rows", "beta without gamma", marks=pytest.mark.slow),
         ("number of clusters, one label", "collapsed", "gamma not divided"),
+        ("bags", "rows", "t without its cells"),
+        ("bags", "collapsed", "t forgotten"),
+        ("bags", "rows", "items not copied"),
+        ("bags, held", "rows", "held items summed out"),
+        ("base", "rows", "base forgotten"),
+        ("bags, one label", "collapsed", "items of a bag not counted"),
     ],
 )
 def test_variant_mutant_is_rejected(variants, monkeypatch, name, sampler, mutant):
     data, hyper, answer = variants[name]
     break_function(monkeypatch, mutant)
-    result = p_values(data, hyper, answer, run(None, data, hyper, sampler, VARIANT_DRAWS))
+    result = p_values(data, hyper, answer, run(None, data, hyper, sampler, 2 * VARIANT_DRAWS))
     assert smallest(result)[0] < REJECT_BELOW / 100, result

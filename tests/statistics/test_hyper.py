@@ -76,8 +76,9 @@ def check_reseat(steps=2000):
     for alpha in (None, 0.0):
         for rng, data, hyper, chain in problems(alpha=alpha):
             i = int(np.flatnonzero((data.x >= 0).any(axis=1))[rng.integers(5)])
-            chain.z[i] = chain.z[i, 0]
-            chain.recount()
+            labels = chain.z.copy()
+            labels[i] = labels[i, 0]
+            chain.put_labels(labels)
             S, state = len(hyper.beta), chain.state
             n_is = model.count(data, chain.z, S)[1]
             m = np.minimum((n_is > 0).sum(axis=0) + rng.integers(3, size=S), n_is.sum(axis=0))
@@ -95,7 +96,7 @@ def check_reseat(steps=2000):
                 other, after = state._replace(n_sv=state.n_sv.copy(), n_rows=state.n_rows.copy()), m.copy()
                 chain.driver.reseat(hyper, other, chain.rows, np.array([i]), np.array([u]), after)
                 b = int(chain.z[i, 0])
-                chain.z[i] = own
+                chain.rows.put_labels(labels)
                 seen[b] += 1 / steps
                 assert np.array_equal(after, m - (np.arange(S) == own) + (np.arange(S) == b))
             np.testing.assert_allclose(seen, normalised(truth), atol=1.01 / steps)

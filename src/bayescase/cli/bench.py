@@ -16,7 +16,7 @@ from .errors import STOPPED, in_options
 from .options import FORCE, JOBS, JSON, SEED, options
 from .output import as_text, check_output, has_columns, say, say_json, waiting, write_text
 
-REPRODUCED = ("smiley", "digits", "agreement", "newsgroups", "sensitivity", "recipes", "peers", "all")
+REPRODUCED = ("smiley", "digits", "starts", "agreement", "newsgroups", "sensitivity", "recipes", "bags", "peers", "all")
 DRAWN = ("case", "cluster")  # the first columns of a simulated table, before those of the features
 
 
@@ -35,10 +35,10 @@ def demo(seed: int, jobs: int) -> None:
     console = Console()
     # The faces are drawn with α = 0.1 in every entry and q = 0.5, so that is what they are fitted with.
     for title, dataset, settings in (
-        ("Recipes", load_recipes(), {"n_clusters": 5}),
-        ("Smiley faces", load_smileys(), {"n_clusters": 3, "alpha": 0.3, "q": 0.5}),
+        ("Recipes", load_recipes(), {"n_clusters": 5, "n_iter": "auto"}),
+        ("Smiley faces", load_smileys(), {"n_clusters": 3, "alpha": 0.3, "q": 0.5, "n_chains": 8}),
     ):
-        model = BayesianCaseModel(**settings, n_chains=8, n_jobs=jobs, random_state=seed, verbose=int(sys.stderr.isatty()))
+        model = BayesianCaseModel(**settings, n_jobs=jobs, random_state=seed, verbose=int(sys.stderr.isatty()))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the verdict stands below the table
             model.fit(dataset.table, case_names=list(dataset.names))

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from ..reading.files import FileData
 
 
+TABS = {"\\t": "\t", "tab": "\t"}
+
+
 class FileOptions(NamedTuple):
     """How to read a file: the options of READING."""
 
@@ -32,6 +35,11 @@ class ColumnOptions(NamedTuple):
     top: tuple[str, ...] = ()
     bins: tuple[str, ...] = ()
     max_count: int = 1
+    bag: tuple[str, ...] = ()
+    separator: str | None = None
+    text: tuple[str, ...] = ()
+    stop_words: str | None = None
+    min_cases: tuple[str, ...] = ()
     label: str | None = None
     id_column: str | None = None
 
@@ -41,21 +49,19 @@ def part_of(options: dict[str, Any], kind: Any) -> Any:
     return kind(**{name: options.pop(name) for name in kind._fields if name in options})
 
 
-def read_cases(path: str, how: FileOptions, missing: Sequence[Any] = (), known: Sequence[str] = ()) -> FileData:
+def read_cases(path: str, how: FileOptions, missing: Sequence[Any] = ()) -> FileData:
     from ..reading.files import read_file
 
-    delimiter = how.delimiter
-    if delimiter is not None:
-        delimiter = {"\\t": "\t", "tab": "\t"}.get(delimiter, delimiter)
-        if len(delimiter) != 1 or delimiter in '"\r\n':
-            raise click.BadParameter(f"it must be one character, not {delimiter!r}.", param_hint="--delimiter")
+    delimiter = TABS.get(how.delimiter or "", how.delimiter)
+    if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
+        raise click.BadParameter(f"it must be one character, not {delimiter!r}.", param_hint="--delimiter")
     marks = tuple(map(str, missing))
-    return read_file(path, delimiter=delimiter, header=not how.no_header, missing_values=marks, array=how.array, known=known)
+    return read_file(path, delimiter=delimiter, header=not how.no_header, missing_values=marks, array=how.array)
 
 
 def read_new_cases(model: BayesianCaseModel, path: str, how: FileOptions) -> FileData:
-    """New cases for a model: its marks for missing cells, and its columns."""
-    return read_cases(path, how, model.encoder_.encoding_.markers, list(model.feature_types_))
+    """New cases for a model, with its marks for missing cells."""
+    return read_cases(path, how, model.encoder_.encoding_.markers)
 
 
 def read_to_fit(path: str, options: dict[str, Any]) -> tuple[FileData, dict[str, Any]]:
@@ -73,8 +79,10 @@ def encoder_of(cases: FileData, columns: ColumnOptions) -> dict[str, Any]:
     for option, given in (("--type", types), ("--top", top), ("--bins", bins)):
         for column in given if isinstance(given, dict) else ():
             cases.position(column, option)
+    bags = bags_of(cases, columns)
     if every_type is not None:  # for all columns of which nothing else is said
-        said = {*types, *(top if isinstance(top, dict) else ()), *(bins if isinstance(bins, dict) else ())}
+        said = {*types, *columns.bag, *columns.text}
+        said |= {*(top if isinstance(top, dict) else ()), *(bins if isinstance(bins, dict) else ())}
         names = map(cases.table.name, range(len(cases.table.columns)))
         types |= {name: every_type for name in names if name not in said}
     no_features: list[tuple[str, str | None]] = [("--drop", name) for name in columns.drop]
@@ -83,9 +91,49 @@ def encoder_of(cases: FileData, columns: ColumnOptions) -> dict[str, Any]:
         if name is not None and (option == "--drop" or name not in cases.beside):
             cases.position(name, option)
             types[name] = "drop"
-    found = {"feature_types": types or None, "top_values": top, "bins": bins, "missing_values": marks(columns.missing)}
-    found |= {"max_count": None if columns.max_count == 1 else columns.max_count}
+    found: dict[str, Any] = {
+        "feature_types": types or None,
+        "top_values": top,
+        "bins": bins,
+        "missing_values": marks(columns.missing),
+        "max_count": None if columns.max_count == 1 else columns.max_count,
+        "bags": bags or None,
+        "texts": list(columns.text) or None,
+        "stop_words": stop_words_of(columns.stop_words),
+        "min_cases": all_or_some("--min-cases", columns.min_cases, one_number),
+    }
     return {name: value for name, value in found.items() if value is not None}
+
+
+def bags_of(cases: FileData, columns: ColumnOptions) -> str | dict[str, str]:
+    """The encoder's parameter `bags`; a separator that is not said is guessed."""
+    from ..reading.bags import guess_separator
+    from ..reading.tables import has_lists
+
+    for column in columns.text:
+        cases.position(column, "--text")
+    separator = TABS.get(columns.separator or "", columns.separator)
+    if separator is not None and not (columns.bag and separator):
+        raise click.BadParameter("it needs --bag, and must not be empty.", param_hint="--separator")
+    if "all" in columns.bag and "all" not in (cases.table.names or ()):
+        if len(columns.bag) > 1 or separator is not None:
+            raise click.BadParameter("all must stand alone: every column counts an item.", param_hint="--bag")
+        return "all"
+    bags = {}
+    for column in columns.bag:
+        cells = cases.table.columns[cases.position(column, "--bag")]
+        bags[column] = separator if separator is not None else guess_separator(cells)
+        if not bags[column] and not has_lists(cells):
+            raise ValueError(f"Column {column!r} of --bag holds no lists; if columns count items, use --bag all.")
+    return {column: between for column, between in bags.items() if between}
+
+
+def stop_words_of(given: str | None) -> str | list[str] | None:
+    """The words in a file, one in each line, unless it is the list that scikit-learn has."""
+    if given in (None, "english"):
+        return given
+    with open(str(given), encoding="utf-8") as file:
+        return [word for word in map(str.strip, file) if word]
 
 
 def marks(missing: Sequence[str]) -> list[str | int | float] | None:

@@ -15,6 +15,7 @@ STOPPED = 130  # the exit code of Ctrl-C
 OPTIONS = {
     "alpha": "--alpha",
     "array": "--array",
+    "bags": "--bag",
     "bins": "--bins",
     "burn_in": "--burn-in",
     "c": "--c",
@@ -30,6 +31,7 @@ OPTIONS = {
     "lam": "--lam",
     "max_count": "--max-count",
     "max_iter": "--max-iterations",
+    "min_cases": "--min-cases",
     "missing_values": "--missing",
     "n_chains": "--chains",
     "n_clusters": "-k",
@@ -39,6 +41,8 @@ OPTIONS = {
     "q": "--q",
     "random_state": "--seed",
     "sampler": "--sampler",
+    "stop_words": "--stop-words",
+    "texts": "--text",
     "top_values": "--top",
 }
 FLAGS = ("admin_password", "header", "keep_draws", "paper_mode")  # options without a value
@@ -68,6 +72,8 @@ def as_option(setting: Setting) -> str | None:
         return option if column is None else f"{option} of {column!r}"
     if setting.parameter == "feature_types" and value == "drop":
         return "--drop" if column is None else f"--drop {shlex.quote(str(column))}"
+    if setting.parameter == "bags" and column is not None:
+        return f"{option} {shlex.quote(str(column))} --separator {shlex.quote(str(value))}"
     if setting.parameter == "image_shape":
         return f"{option} {' '.join(map(str, value))}"
     text = ",".join(value) if setting.parameter == "arms" else as_text(value)

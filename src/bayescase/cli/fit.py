@@ -11,6 +11,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from ..errors import advise
 from .cases import read_to_fit
@@ -42,6 +43,9 @@ if TYPE_CHECKING:
 @click.option("--chains", default=4, type=click.IntRange(1), show_default=True, help="Independent chains.")
 @click.option("--keep-draws", is_flag=True, help="Keep every draw in the model, as `plot history` needs.")
 @click.option("--checkpoint", metavar="FILE", help="Written every few seconds; a run that finds it goes on from there.")
+@click.option(
+    "--more", type=click.IntRange(1), metavar="N", help="DATA is a saved model: run N sweeps more from its --checkpoint."
+)
 @SEED
 @JOBS
 @READING
@@ -54,6 +58,7 @@ def fit(
     iterations: int | str,
     chains: int,
     checkpoint: str | None,
+    more: int | None,
     seed: int,
     jobs: int,
     as_json: bool,
@@ -68,6 +73,12 @@ def fit(
 
     from ..estimator import BayesianCaseModel
 
+    if more is not None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the verdict is printed
+            longer = run_longer(data, more, checkpoint, output, jobs)
+        finish(longer, data, output, as_json)
+        return
     check_output(output, data, ours=is_model, force=force)
     label, id_column = options["label"], options["id_column"]
     cases, settings = read_to_fit(data, options)
@@ -87,14 +98,40 @@ def fit(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the verdict is printed
         model.fit(cases.table, case_names=names, checkpoint=checkpoint)
+    finish(model, data, output, as_json, None if known is None else (label, known))
+
+
+def run_longer(path: str, more: int, checkpoint: str | None, output: str | None, jobs: int) -> BayesianCaseModel:
+    """A saved model and its checkpoint, run on."""
+    from ..estimator import BayesianCaseModel
+
+    context = click.get_current_context()
+    allowed = {"data", "more", "checkpoint", "output", "force", "jobs", "as_json"}
+    for option in context.command.params:
+        given = context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
+        if given and option.name not in allowed:
+            raise click.UsageError(f"--more goes on with the run as it was: leave out {option.opts[0]}.")
+    if checkpoint is None:
+        raise click.UsageError("--more needs the --checkpoint that the run wrote.")
+    check_output(output, "", ours=is_model, force=context.params["force"])
+    model = BayesianCaseModel.load(path)
+    model.set_params(n_jobs=jobs, verbose=int(sys.stderr.isatty()))
+    return model.more(more, checkpoint=checkpoint)
+
+
+def finish(
+    model: BayesianCaseModel, data: str, output: str | None, as_json: bool, label: tuple[str, Sequence[Any]] | None = None
+) -> None:
+    """Save the model, print it, and compare it with a known grouping, if there is one."""
     saved, problem = save(model, output)
-    scores = None if known is None else agreement(known, model.labels_)
+    scores = None if label is None else agreement(label[1], model.labels_)
     if as_json:
         say_json(model.explain().to_json() | {"labels": model.labels_.tolist(), "scores": scores, "saved": saved})
     else:
         show(model, os.path.basename(data))
-        if scores:
-            click.echo(f"Compared with {label}: NMI {scores['nmi']:.3f}, ARI {scores['ari']:.3f} ({scores['cases']} cases).")
+        if scores and label:
+            words = f"NMI {scores['nmi']:.3f}, ARI {scores['ari']:.3f} ({scores['cases']} cases)"
+            click.echo(f"Compared with {label[0]}: {words}.")
     if problem is not None:
         raise ValueError(problem)
     as_far = ", as far as it came," if model.interrupted_ else ""

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-TYPES = ("category", "ordered", "integer", "number", "count")  # those of reading.rules, which takes long to import
+TYPES = ("category", "ordered", "integer", "number", "count")  # those of reading.rules, which takes long to import, but bags
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
@@ -102,8 +102,10 @@ def options(*all_of_them: Callable[[Any], Any]) -> Callable[[F], F]:
     return decorate
 
 
-def learnable(name: str, default: float, words: str) -> Callable[[F], F]:
-    return click.option(name, type=NumberOr("learn"), metavar="NUMBER|learn", default=default, show_default=True, help=words)
+def learnable(name: str, default: float | None, words: str) -> Callable[[F], F]:
+    """default: None if it depends on the table."""
+    shown = default is not None
+    return click.option(name, type=NumberOr("learn"), metavar="NUMBER|learn", default=default, show_default=shown, help=words)
 
 
 SEED = click.option("--seed", default=0, type=click.IntRange(0, 2**32 - 1), show_default=True, help="Seed of the run.")
@@ -121,9 +123,14 @@ READING = options(
 )
 MODELLING = options(
     learnable("--alpha", 0.01, "How much cases mix clusters."),
-    learnable("--lam", 1.0, "Pseudo-count of every value."),
-    learnable("--c", 50.0, "How strongly cases copy prototypes."),
-    learnable("--q", 0.8, "Prior probability that a feature matters."),
+    learnable("--lam", None, "Pseudo-count of every value; 1, with bags 0.5."),
+    learnable("--c", None, "How strongly cases copy prototypes; 50, with bags 5."),
+    learnable("--q", None, "Prior probability that a feature matters; 0.8, with bags 0.5."),
+    click.option(
+        "--base",
+        type=click.Choice(["uniform", "frequency"]),
+        help="Values that nobody copies are all as likely, or as frequent as in all cases, as they are with bags.",
+    ),
     click.option(
         "--sampler",
         type=click.Choice(["rows", "collapsed"]),
@@ -150,6 +157,25 @@ MODELLING = options(
         help="Cut numbers, of a column or all, into 5 (at quantiles), uniform:5, or at edges 18,65; repeatable.",
     ),
     click.option(
-        "--max-count", default=1, type=click.IntRange(1), show_default=True, help="Largest count told apart in sparse data."
+        "--max-count",
+        default=1,
+        type=click.IntRange(1),
+        show_default=True,
+        help="Largest count told apart in columns of type count; above 1, those of a sparse matrix.",
+    ),
+    click.option(
+        "--bag",
+        multiple=True,
+        metavar="COLUMN|all",
+        help="A column of lists such as onion;garlic; or all: every column counts an item, with 0 and 1 or more; repeatable.",
+    ),
+    click.option("--separator", metavar="TEXT", help="What separates the items of --bag; guessed among ; | and , otherwise."),
+    click.option("--text", multiple=True, metavar="COLUMN", help="A column of texts, read as bags of words; repeatable."),
+    click.option("--stop-words", metavar="english|FILE", help="Words of texts to leave out; a file has one in each line."),
+    click.option(
+        "--min-cases",
+        multiple=True,
+        metavar="[BAG=]N",
+        help="Leave out items in fewer cases, of one bag or all; repeatable.",
     ),
 )

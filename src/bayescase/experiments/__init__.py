@@ -1,6 +1,7 @@
 """The paper's tables and figures, and other methods beside it: one file each, one loop (frame), one page (page)."""
 
 from .agreement import AGREEMENT
+from .bags import BAGS
 from .digits import DIGITS
 from .frame import reproduce
 from .newsgroups import NEWSGROUPS
@@ -9,7 +10,8 @@ from .peers import PEERS
 from .recipes import RECIPES
 from .sensitivity import SENSITIVITY
 from .smiley import SMILEY
+from .starts import STARTS
 
-EXPERIMENTS = {one.name: one for one in (SMILEY, DIGITS, AGREEMENT, NEWSGROUPS, SENSITIVITY, RECIPES, PEERS)}
+EXPERIMENTS = {one.name: one for one in (SMILEY, DIGITS, STARTS, AGREEMENT, NEWSGROUPS, SENSITIVITY, RECIPES, BAGS, PEERS)}
 
 __all__ = ["EXPERIMENTS", "reproduce", "write_page"]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 from sklearn.metrics import normalized_mutual_info_score
+from sklearn.preprocessing import MultiLabelBinarizer
 
 from ..datasets import Dataset, load_recipes
 from ..errors import ParameterError
@@ -32,7 +33,10 @@ def source(settings: dict, data: Path | None) -> str:
 def load(data):
     path = local_file(data, FILE)
     if path is None:
-        return load_recipes()
+        bundled = load_recipes()
+        binarizer = MultiLabelBinarizer()  # a column per ingredient, as in the file
+        used = binarizer.fit_transform(bundled.table["ingredients"]) == 1
+        return replace(bundled, table=dict(zip(binarizer.classes_, used.T, strict=True)))
     try:
         with open(path, encoding="utf-8", newline="") as file:
             head, *cases = csv.reader(file)
@@ -60,9 +64,6 @@ def fit(recipes, alpha, settings, seed):
         S, alpha=alpha, n_iter=settings["n_iter"], n_chains=settings["n_chains"], random_state=seed
     ).fit(recipes.table)  # fmt: skip
     explained = model.name_cases(recipes.names).explain()
-    briefly = [
-        replace(cluster, contrasts=(), criticisms=(), candidates=cluster.candidates[:1]) for cluster in explained.clusters
-    ]
     families = recipes.families[model.prototypes_].tolist()
     return {
         "prototypes": recipes.names[model.prototypes_].tolist(),
@@ -75,8 +76,14 @@ def fit(recipes, alpha, settings, seed):
         "nmi": float(normalized_mutual_info_score(recipes.families, model.labels_)),
         "converged": bool(model.diagnostics_.converged),
         "kept": kept_families(recipes, alpha, settings, seed),
-        "explanation": replace(explained, clusters=tuple(briefly)).to_json(),
+        "explanation": briefly(explained).to_json(),
     }
+
+
+def briefly(explained: ModelExplanation) -> ModelExplanation:
+    """What the figure shows of it."""
+    clusters = (replace(of, contrasts=(), criticisms=(), candidates=of.candidates[:1]) for of in explained.clusters)
+    return replace(explained, clusters=tuple(clusters))
 
 
 def kept_families(recipes, alpha, settings, seed):

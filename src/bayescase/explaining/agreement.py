@@ -8,6 +8,7 @@ from ..fitted import Fitted
 from ..state import chunks
 from .explanation import AgreementExplanation
 from .parts import Criticism, KeyAgreement, Member
+from .telling import group
 from .values import AGREES, DIFFERS, UNKNOWN, agreement, in_words
 from .view import View, check_cluster, view_of
 
@@ -33,7 +34,7 @@ def explain_agreement(fitted: Fitted, cluster: int, most: int = MEMBERS) -> Agre
     """
     s, view = check_cluster(fitted, cluster), view_of(fitted)
     keys, rows = view.key_order(s), np.flatnonzero(fitted.labels == s)
-    states = agreement(fitted, s, fitted.data.x[rows], keys)
+    states = agreement(fitted, s, fitted.data.cases.take(rows), keys)
     agreeing, known = (states == AGREES).sum(axis=0), (states != UNKNOWN).sum(axis=0)
     order = np.argsort(-(states == AGREES).sum(axis=1), kind="stable")
     chosen = order[np.unique(np.linspace(0, len(order) - 1, min(most, len(order))).round().astype(int))]
@@ -61,19 +62,20 @@ def explain_agreement(fitted: Fitted, cluster: int, most: int = MEMBERS) -> Agre
 
 
 def criticise(view: View, s: int, most: int = CRITICISMS) -> tuple[Criticism, ...]:
-    """The members with the least log probability on the key features, of those that differ from the prototype in one."""
+    """The members that are least probable by their key features, of those that differ from the prototype in one."""
     fitted, keys = view.fitted, view.key_order(s)
-    x, rows = fitted.data.x, np.flatnonzero(fitted.labels == s)
-    states = agreement(fitted, s, x[rows], keys)
+    rows = np.flatnonzero(fitted.labels == s)
+    states = agreement(fitted, s, fitted.data.cases.take(rows), keys)
     differing = (states == DIFFERS).any(axis=1)
     rows, states = rows[differing], states[differing]
-    log_phi, fit = log_values(fitted)[:, s], np.empty(len(rows))
+    log_share, fit = log_shares(view, s), np.empty(len(rows))
     for some in chunks(len(rows), len(keys)):
-        fit[some] = log_phi[x[rows[some]][:, keys]].sum(axis=1)
+        fit[some] = log_share[fitted.columns.codes(fitted.data.cases.take(rows[some]), keys)].sum(axis=1)
     worst = np.argsort(fit, kind="stable")[:most]
     found = []
     for i in worst.tolist():
         differs = keys[states[i] == DIFFERS].tolist()
+        codes = fitted.columns.codes(fitted.data.cases.take(rows[[i]]))[0]
         found.append(
             Criticism(
                 row=int(rows[i]),
@@ -81,13 +83,21 @@ def criticise(view: View, s: int, most: int = CRITICISMS) -> tuple[Criticism, ..
                 membership=float(fitted.posterior.memberships[rows[i], s]),
                 agrees=int((states[i] == AGREES).sum()),
                 of=int((states[i] != UNKNOWN).sum()),
-                differs=tuple((view.values.features[j].name, view.values.of(j, int(x[rows[i], j]))) for j in differs),
+                differs=tuple((view.values.features[j].name, view.values.of(j, int(codes[j]))) for j in differs),
             )
         )
     return tuple(found)
 
 
 def log_values(fitted: Fitted) -> np.ndarray:
-    """log φ, (ΣV + 1, S); a missing cell, -1, is the last row and says nothing."""
-    values = np.maximum(fitted.posterior.values, SMALLEST)
-    return np.vstack([np.log(values), np.zeros(values.shape[1])])
+    """log φ of every code of the columns, and a last row for a missing cell, -1: it says nothing, nor does an absent item."""
+    values = np.log(np.maximum(fitted.posterior.values, SMALLEST))
+    return np.vstack([fitted.columns.spread(values), np.zeros(values.shape[1])])
+
+
+def log_shares(view: View, s: int) -> np.ndarray:
+    """log φ_s of every code of the columns; of an item the log share of the cases that have it, or have it not."""
+    fitted, columns = view.fitted, view.fitted.columns
+    found, here = log_values(fitted)[:, s], group(fitted, [s])
+    found[columns.first_item : -1] = np.log((here.cases[columns.first_item :] + 0.5) / (here.size + 1.0))
+    return found

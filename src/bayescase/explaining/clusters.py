@@ -12,6 +12,7 @@ from .telling import Told, group, rest, tell_apart
 from .view import View, check_cluster, view_of
 
 CANDIDATES = 10  # cases that could stand for a cluster
+ALIKE = 20  # other clusters that a cluster is contrasted with
 CONTRASTED = 5  # features that tell a cluster from another
 VALUES = 40  # values that tell all clusters apart
 
@@ -33,8 +34,9 @@ def explain(fitted: Fitted) -> ModelExplanation:
     numbers = fitted.n_clusters_probabilities
     return ModelExplanation(
         n_cases=fitted.n_cases,
-        n_features=len(fitted.encoding.features),
-        missing=float((fitted.data.x < 0).mean()),
+        n_features=fitted.encoding.n_single,
+        bags={bag.name: len(bag.values) for bag in fitted.encoding.bags},
+        missing=float((fitted.data.x < 0).mean()) if fitted.data.x.size else 0.0,
         clusters=tuple(make_cluster(view, s) for s in used),
         n_unused=fitted.n_clusters - len(used),
         values=shared_values(view, used),
@@ -85,9 +87,18 @@ def make_cluster(view: View, s: int) -> ClusterExplanation:
         rare=view.distinctions(s, told, rare=True),
         features=feature_roles(view, s),
         unsaid=int((copied & ~view.keys(s)).sum()),
-        contrasts=tuple(Contrast(t, view.names[t], against(view, s, t)) for t in others),
+        contrasts=tuple(Contrast(t, view.names[t], against(view, s, t)) for t in most_alike(view, s, others)),
         criticisms=criticise(view, s),
     )
+
+
+def most_alike(view: View, s: int, others: list[int]) -> list[int]:
+    """The clusters that cluster s could be mistaken for, in the order of their numbers; all if they are few."""
+    if len(others) <= ALIKE:
+        return others
+    shares = view.fitted.cases_with / np.maximum(view.fitted.sizes, 1)
+    apart = abs(shares[:, others] - shares[:, [s]]).sum(axis=0)
+    return sorted(others[k] for k in np.argsort(apart, kind="stable")[:ALIKE].tolist())
 
 
 def against(view: View, s: int, t: int) -> tuple[Distinction, ...]:
@@ -97,15 +108,16 @@ def against(view: View, s: int, t: int) -> tuple[Distinction, ...]:
 
 
 def feature_roles(view: View, s: int) -> tuple[FeatureRole, ...]:
-    """What every feature means to cluster s, in the order of the table."""
+    """What every feature means to cluster s, in the order of the table; of a bag the items that its prototype or it has."""
     fitted, offset = view.fitted, view.values.offset
-    feature = np.repeat(np.arange(len(offset) - 1), np.diff(offset))
+    feature = fitted.columns.column
     here, others = group(fitted, [s]), rest(fitted, s)
     share, elsewhere = here.share(feature).tolist(), others.share(feature).tolist()
     some = others.known > 0
     codes, keys, told, probability = view.codes(s).tolist(), view.keys(s), view.told[s], view.key_probabilities(s)
     roles = []
-    for j, shown in enumerate(view.values.shown):
+    for j in told_columns(view, s).tolist():
+        shown = view.values.shown[j]
         first, code = int(offset[j]), codes[j]
         shares = share[first : first + len(shown)]
         there = elsewhere[first : first + len(shown)] if some[j] else [None] * len(shown)
@@ -113,6 +125,7 @@ def feature_roles(view: View, s: int) -> tuple[FeatureRole, ...]:
         roles.append(
             FeatureRole(
                 name=view.values.features[j].name,
+                column=j,
                 key=bool(keys[j]),
                 probability=float(probability[j]),
                 subspace_probability=float(fitted.posterior.omega_prob[s, j]),
@@ -127,6 +140,13 @@ def feature_roles(view: View, s: int) -> tuple[FeatureRole, ...]:
             )
         )
     return tuple(roles)
+
+
+def told_columns(view: View, s: int) -> np.ndarray:
+    """The columns that are worth a word: all single features, and the items that the prototype has or that tell something."""
+    n_single, codes = view.fitted.columns.n_single, view.codes(s)
+    told = (view.told[s].bits > 0) | (codes != view.fitted.columns.absent)
+    return np.flatnonzero(told | (np.arange(len(codes)) < n_single))
 
 
 def shared_values(view: View, used: list[int]) -> tuple[SharedValue, ...]:

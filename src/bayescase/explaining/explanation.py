@@ -102,11 +102,11 @@ class ClusterExplanation(Explanation):
     rare : tuple of Distinction
         What most others have and few cases here, the most telling first.
     features : tuple of FeatureRole
-        In the order of the table.
+        In the order of the table; of a bag the items that the prototype has or that tell something.
     unsaid : int
         Features of the subspace that are no key features: they are absent here as they are elsewhere.
     contrasts : tuple of Contrast
-        With every other cluster that has cases.
+        With every other cluster that has cases; the 20 most alike if there are more.
     criticisms : tuple of Criticism
         Members that the prototype explains badly, the worst first.
     """
@@ -194,7 +194,9 @@ class ModelExplanation(Explanation):
     Attributes
     ----------
     n_cases, n_features : int
-        Sizes of the table.
+        Sizes of the table; features with one value per case.
+    bags : dict
+        Name of each bag, and how many items it has.
     missing : float
         Share of the cells that are missing.
     clusters : tuple of ClusterExplanation
@@ -219,6 +221,7 @@ class ModelExplanation(Explanation):
 
     n_cases: int
     n_features: int
+    bags: dict[str, int]
     missing: float
     clusters: tuple[ClusterExplanation, ...]
     n_unused: int
@@ -236,7 +239,9 @@ class ModelExplanation(Explanation):
     @property
     def summary(self) -> str:
         """The sizes in a sentence."""
-        sizes = [counted(self.n_cases), counted(self.n_features, "feature"), counted(len(self.clusters), "cluster")]
+        features = [counted(self.n_features, "feature")] if self.n_features or not self.bags else []
+        bags = [counted(n, "item") + (f" in {name}" if name != "items" else "") for name, n in self.bags.items()]
+        sizes = [counted(self.n_cases), *features, *bags, counted(len(self.clusters), "cluster")]
         unused = f"; {counted(self.n_unused, 'more cluster')} {'is' if self.n_unused == 1 else 'are'} the main one of no case"
         return f"{', '.join(sizes)}{unused if self.n_unused else ''}."
 

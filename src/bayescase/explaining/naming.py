@@ -21,7 +21,7 @@ MOST_PARTS = 3
 
 def make_names(fitted: Fitted) -> tuple[str, ...]:
     """Names made of what sets the clusters apart."""
-    return names_of(fitted, Values(fitted.encoding), tell_all(fitted))
+    return names_of(fitted, Values(fitted.columns), tell_all(fitted))
 
 
 def names_of(fitted: Fitted, values: Values, told: Sequence[Told]) -> tuple[str, ...]:

@@ -77,8 +77,8 @@ class Distinction:
 
     @property
     def role(self) -> str:
-        """ "key 97%"."""
-        return f"key {percent(self.probability)}"
+        """ "key 97%"; "" if it cannot be, as an item that is absent."""
+        return f"key {percent(self.probability)}" if self.probability else ""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,9 @@ class FeatureRole:
     Attributes
     ----------
     name : str
-        Name of the feature.
+        Name of the feature, or the item.
+    column : int
+        Its place in `subspaces_`.
     key : bool
         Is it a key feature? Cases copy the prototype's value with a probability above one half; that something is absent
         counts only where it sets the cluster apart.
@@ -113,6 +115,7 @@ class FeatureRole:
     """
 
     name: str
+    column: int
     key: bool
     probability: float
     subspace_probability: float
@@ -352,6 +355,7 @@ class Card:
             lines += [f"  {words}"] if found else []
             for d in found:
                 elsewhere = "" if d.there is None else f", elsewhere {percent(d.there):>4}"
-                lines.append(f"  {'*' if d.key else ' '} {cut(d.words, 44):{wide}}  {percent(d.here):>4}{elsewhere}; {d.role}")
+                role = f"; {d.role}" if d.role else ""
+                lines.append(f"  {'*' if d.key else ' '} {cut(d.words, 44):{wide}}  {percent(d.here):>4}{elsewhere}{role}")
             lines += [f"    and {more} more"] if more else []
         return "\n".join(lines if self.has or self.rare else [*lines, "  nothing sets it apart for certain"])

@@ -74,7 +74,7 @@ def is_beyond_chance(here: np.ndarray, there: np.ndarray, n_here: np.ndarray, n_
 def group(fitted: Fitted, clusters: Sequence[int]) -> Group:
     """The cases whose main cluster is one of these."""
     cases = fitted.cases_with[:, list(clusters)].sum(axis=1, dtype=np.int64)
-    return Group(cases, np.add.reduceat(cases, fitted.encoding.offset[:-1]), int(fitted.sizes[list(clusters)].sum()))
+    return Group(cases, np.add.reduceat(cases, fitted.columns.offset[:-1]), int(fitted.sizes[list(clusters)].sum()))
 
 
 def rest(fitted: Fitted, s: int) -> Group:
@@ -88,15 +88,15 @@ def tell_apart(fitted: Fitted, here: Group, there: Group) -> Told:
     Such a set is the values with the largest ratio of shares, as many of them as tell most. That something is absent is never
     said: of a feature that says whether something is there, it is said that this is common here, or that it is rare.
     """
-    encoding = fitted.encoding
-    feature = np.repeat(np.arange(len(encoding.features)), np.diff(encoding.offset))  # of each value
+    columns, offset = fitted.columns, fitted.columns.offset
+    feature = columns.column  # of each value
     present = np.ones(len(feature), dtype=bool)
-    present[encoding.absent[encoding.absent >= 0]] = False
-    chosen = more_often(here, there, encoding.offset, feature, present)
-    told = np.logical_or.reduceat(chosen, encoding.offset[:-1])
-    rare = encoding.optional & ~told & is_rare(here, there, encoding.offset, present)
+    present[columns.absent[columns.absent >= 0]] = False
+    chosen = more_often(here, there, offset, feature, present)
+    told = np.logical_or.reduceat(chosen, offset[:-1])
+    rare = columns.optional & ~told & is_rare(here, there, offset, present)
     chosen |= present & rare[feature]
-    shares = [shares_of(of, chosen, encoding.offset) for of in (here, there)]
+    shares = [shares_of(of, chosen, offset) for of in (here, there)]
     tells = (told | rare) & (here.known > 0) & (there.known > 0)
     return Told(
         bits=np.where(tells, bits(*shares), 0.0) * here.known / max(here.size, 1),  # a case without a value tells nothing

@@ -8,23 +8,23 @@ from typing import Any
 import numpy as np
 
 from ..fitted import Fitted
-from ..reading.encoding import Encoding
-from ..state import chunks
+from ..reading.columns import Columns
+from ..state import Codes, chunks
 from .records import plain
 from .words import phrase_of
 
 
 class Values:
-    """The values of an encoding in words. What says only whether something is there is shown as True and False."""
+    """The values of columns in words. What says only whether something is there is shown as True and False."""
 
-    def __init__(self, encoding: Encoding):
-        self.features, self.offset, self.optional = encoding.features, encoding.offset, encoding.optional.tolist()
+    def __init__(self, columns: Columns):
+        self.features, self.offset, self.optional = columns.features, columns.offset, columns.optional.tolist()
         self.shown: list[tuple[Any, ...]] = [
             tuple(code != absent for code in range(first, first + len(feature.values)))
             if optional and len(feature.values) <= 2
             else tuple(plain(value) for value in feature.values)
             for feature, first, absent, optional in zip(
-                self.features, encoding.offset[:-1].tolist(), encoding.absent.tolist(), self.optional, strict=True
+                self.features, columns.offset[:-1].tolist(), columns.absent.tolist(), self.optional, strict=True
             )
         ]
 
@@ -42,23 +42,31 @@ class Values:
 
 
 def agreeing_codes(fitted: Fitted, s: int) -> np.ndarray:
-    """(ΣV,) Which values agree with those of the prototype of cluster s, by the model's similarity?"""
-    book, prototype = fitted.data.book, fitted.data.candidates[fitted.prototypes[s]]
-    agrees = np.zeros(int(book.offset[-1]), dtype=bool)
-    for u in prototype[prototype >= 0]:
+    """(codes of the columns,) Which values agree with those of the prototype of cluster s, by the model's similarity?"""
+    book, columns, prototype = fitted.data.book, fitted.columns, prototype_codes(fitted, s)
+    agrees = np.zeros(int(columns.offset[-1]), dtype=bool)
+    single = prototype[: columns.n_single]
+    for u in single[single >= 0]:
         agrees[book.k_idx[book.k_ptr[u] : book.k_ptr[u + 1]]] = True
+    agrees[prototype[columns.n_single :]] = True  # an item that it lacks agrees if it is lacking
     return agrees
+
+
+def prototype_codes(fitted: Fitted, s: int) -> np.ndarray:
+    """(D,) The codes of the prototype of cluster s in all columns."""
+    row: np.ndarray = fitted.columns.codes(fitted.data.catalogue.take([fitted.prototypes[s]]))[0]
+    return row
 
 
 AGREES, DIFFERS, UNKNOWN = 1, 0, -1
 
 
-def agreement(fitted: Fitted, s: int, x: np.ndarray, features: np.ndarray) -> np.ndarray:
-    """(N, features) Do cases with codes x agree with the prototype of cluster s? UNKNOWN where one of the two has no value."""
-    prototype, agrees = fitted.data.candidates[fitted.prototypes[s]][features], agreeing_codes(fitted, s).astype(np.int8)
-    states = np.empty((len(x), len(features)), dtype=np.int8)
-    for rows in chunks(len(x), len(features)):
-        codes = x[rows][:, features]
+def agreement(fitted: Fitted, s: int, cases: Codes, columns: np.ndarray) -> np.ndarray:
+    """(N, columns) Do cases agree with the prototype of cluster s? UNKNOWN where one of the two has no value."""
+    prototype, agrees = prototype_codes(fitted, s)[columns], agreeing_codes(fitted, s).astype(np.int8)
+    states = np.empty((cases.n_rows, len(columns)), dtype=np.int8)
+    for rows in chunks(cases.n_rows, len(columns)):
+        codes = fitted.columns.codes(cases.part(rows), columns)
         states[rows] = np.where((codes < 0) | (prototype < 0), UNKNOWN, agrees[codes])
     return states
 

@@ -14,7 +14,7 @@ from ..sampling.prototypes import Candidate
 from .naming import names_of
 from .parts import Distinction, Prototype
 from .telling import Told, group, rest, tell_all
-from .values import Values, agreeing_codes
+from .values import Values, agreeing_codes, prototype_codes
 
 TOLD = 50  # distinctions of a cluster that an explanation holds
 
@@ -37,24 +37,24 @@ class View:
         return Prototype(row, fitted.name_of(row), candidate.probability, candidate.ties, bool(fitted.homes[row] == s))
 
     def codes(self, s: int) -> np.ndarray:
-        """(P,) Codes of the prototype."""
-        return np.asarray(self.fitted.data.candidates[self.fitted.prototypes[s]], dtype=np.int64)
+        """(D,) Codes of the prototype."""
+        return prototype_codes(self.fitted, s)
 
     def keys(self, s: int) -> np.ndarray:
-        """(P,) Key features: cases copy the prototype's value with a probability above one half.
+        """(D,) Key features: cases copy the prototype's value with a probability above one half.
 
         That something is absent is a key feature only if it sets the cluster apart, being common elsewhere.
         """
-        said = (self.codes(s) != self.fitted.encoding.absent) | self.told[s].rare
+        said = (self.codes(s) != self.fitted.columns.absent) | self.told[s].rare
         return np.asarray((self.key_probabilities(s) > 0.5) & said)
 
     def key_probabilities(self, s: int) -> np.ndarray:
-        """(P,) Probability that cases copy the prototype's value, or one that agrees with it."""
+        """(D,) Probability that cases copy the prototype's value, or one that agrees with it."""
         return self.probability_of(s, agreeing_codes(self.fitted, s))
 
     def probability_of(self, s: int, chosen: np.ndarray) -> np.ndarray:
-        """(P,) Probability that one of the values of the feature that are chosen is copied, whichever case is the prototype."""
-        copied = np.where(chosen, self.fitted.posterior.copied[:, s], 0.0)
+        """(D,) Probability that one of the values of the feature that are chosen is copied, whichever case is the prototype."""
+        copied = np.where(chosen, self.fitted.columns.spread(self.fitted.posterior.copied[:, s]), 0.0)
         return np.asarray(np.minimum(np.add.reduceat(copied, self.values.offset[:-1]), 1.0))
 
     def key_order(self, s: int) -> np.ndarray:
@@ -63,7 +63,7 @@ class View:
         return keys[np.lexsort((-self.lead(s)[keys], -told.bits[keys]))]
 
     def lead(self, s: int) -> np.ndarray:
-        """(P,) How much more common the prototype's value is in its cluster than elsewhere."""
+        """(D,) How much more common the prototype's value is in its cluster than elsewhere."""
         feature, codes = np.arange(len(self.values.features)), self.codes(s)
         here, there = (
             of.cases[codes] / np.maximum(of.known, 1)[feature] for of in (group(self.fitted, [s]), rest(self.fitted, s))
@@ -117,7 +117,7 @@ class View:
 
 def view_of(fitted: Fitted) -> View:
     """Look at a fit."""
-    values = Values(fitted.encoding)
+    values = Values(fitted.columns)
     told = tell_all(fitted)
     return View(fitted, values, told, fitted.cluster_names or names_of(fitted, values, told))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..reading.encoding import ABSENT, PRESENT, says_absent
+from ..reading.columns import ABSENT, PRESENT, says_absent
 from ..reading.features import Feature, intervals
 
 

@@ -4,7 +4,7 @@
 """
 
 from .contract import Best, Candidates, Counts, Moved, Rows
-from .cpu.engine import CpuCandidates, CpuRows, Threads, threads_for
+from .cpu.engine import CpuCandidates, CpuRows, Threads, make_block, threads_for
 from .cpu.means import copied
 from .cpu.newcases import PARTICLES, fold_in, log_probability, make_fold, row_hashes
 from .cpu.profiles import best_profile, value_counts
@@ -26,6 +26,7 @@ __all__ = [
     "copied",
     "fold_in",
     "log_probability",
+    "make_block",
     "make_fold",
     "row_hashes",
     "stream",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 
 if TYPE_CHECKING:
-    from ..state import Hyper
+    from ..state import Cells, Hyper
     from .cpu.tables import Copies, Tables, Tally
 
 
@@ -21,21 +21,21 @@ class Counts(NamedTuple):
     """What z amounts to."""
 
     n_sv: np.ndarray  # (ΣV, S) cells of cluster s with value v
-    n_rows: np.ndarray  # (S, P + 1) rows with n_is = n
+    n_rows: np.ndarray  # (S, longest row + 1) rows with n_is = n
 
 
 class Moved(NamedTuple):
     """What an update of z changed."""
 
     delta: np.ndarray  # (ΣV, S) change of n_sv
-    n_rows: np.ndarray  # (S, P + 1) rows with n_is = n, anew
+    n_rows: np.ndarray  # (S, longest row + 1) rows with n_is = n, anew
     main: np.ndarray  # (S,) rows most of whose cells have label s
     moved: np.ndarray  # (2,) cells moved, rows relabelled
     purity_sum: np.ndarray  # (1,) Σ_i max_s n_is / n_i in units of 2⁻³²: an integer adds up in any order
 
     @classmethod
-    def none(cls, V: int, S: int, P: int) -> Moved:
-        return cls(np.zeros((V, S), np.int32), *(np.zeros(shape, np.int64) for shape in ((S, P + 1), S, 2, 1)))
+    def none(cls, V: int, S: int, width: int) -> Moved:
+        return cls(np.zeros((V, S), np.int32), *(np.zeros(shape, np.int64) for shape in ((S, width + 1), S, 2, 1)))
 
     def add(self, block: Tally | Moved) -> None:
         """The statistics of one more block of rows."""
@@ -66,12 +66,12 @@ class Best(NamedTuple):
 
     score: np.ndarray  # (S,)
     row: np.ndarray  # (S,) its number in the catalogue
-    codes: np.ndarray  # (S, P)
+    codes: np.ndarray  # (S, longest candidate) padded with -1
     log_weight: np.ndarray  # (S,) its log prior probability
 
     @classmethod
-    def none(cls, S: int, P: int) -> Best:
-        return cls(np.full(S, -np.inf), np.zeros(S, np.int64), np.zeros((S, P), np.int64), np.zeros(S))
+    def none(cls, S: int, most: int) -> Best:
+        return cls(np.full(S, -np.inf), np.zeros(S, np.int64), np.full((S, most), -1), np.zeros(S))
 
 
 class Rows(Protocol):
@@ -100,11 +100,17 @@ class Rows(Protocol):
     def add_memberships(self, hyper: Hyper, to: np.ndarray, weight: float) -> None:
         """mean += weight (E[π | z] − mean), label s counted as to[s]."""
 
-    def take(self, rows: np.ndarray | slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Of some rows the codes, the labels, and the label that each is held at, -1 if none."""
+    def take(self, rows: np.ndarray) -> tuple[Cells, np.ndarray, np.ndarray]:
+        """Of some rows the cells, their labels, and the label that each row is held at, -1 if none."""
 
-    def put(self, rows: np.ndarray | slice, z: np.ndarray) -> None:
-        """Give some rows other labels. The caller keeps the counts."""
+    def put(self, rows: np.ndarray, z: np.ndarray) -> None:
+        """Give the cells of some rows other labels. The caller keeps the counts."""
+
+    def labels(self) -> np.ndarray:
+        """The labels of all cells."""
+
+    def put_labels(self, z: np.ndarray) -> None:
+        """Give all cells other labels. The caller counts again."""
 
     def hold(self, held: np.ndarray) -> None:
         """Hold rows at these labels, -1 free, and no others; (0,) holds none. The caller counts again."""

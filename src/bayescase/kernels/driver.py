@@ -8,13 +8,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..state import Codebook, Hyper, State
+from ..state import Data, Hyper, State
 from .contract import Candidates, Moved, Rows
+from .cpu.bags import (
+    add_bag_values,
+    chunks_of,
+    draw_bag_gammas,
+    draw_t,
+    fill_bag_phi,
+    make_bag_tables,
+    update_bag_evidence,
+    update_bag_omega,
+)
 from .cpu.collapsed import reseat, update_z_collapsed
 from .cpu.engine import CpuRows, Threads, make_block
 from .cpu.means import add_values
 from .cpu.tables import (
     Copies,
+    EvidenceTables,
     Rises,
     Subspaces,
     alone,
@@ -29,30 +40,25 @@ from .cpu.tables import (
 )
 from .rng import derive
 
-PHI, ROW, PROTOTYPE, SUBSPACE = range(4)  # purposes: one stream of random numbers each
+PHI, ROW, PROTOTYPE, SUBSPACE, BAG = range(5)  # purposes: one stream of random numbers each
 
 
 class Driver:
     """The tables of one chain at a time, and what of them depends on the hyperparameters alone."""
 
-    def __init__(
-        self,
-        book: Codebook,
-        omega_held: np.ndarray,
-        n_i: np.ndarray,
-        hyper: Hyper,
-        threads: Threads,
-        rises: Rises | None = None,
-    ):
-        self.book, self.omega_held, self.n_i, self.threads = book, omega_held, n_i, threads
-        S, P, V = len(hyper.beta), len(book.offset) - 1, int(book.offset[-1])
+    def __init__(self, data: Data, n_i: np.ndarray, hyper: Hyper, threads: Threads, rises: Rises | None = None):
+        book = data.book
+        self.book, self.omega_held, self.n_i, self.threads = book, data.omega_held, n_i, threads
+        S, P, V = len(hyper.beta), book.n_single, int(book.offset[-1])
         # The sums over log φ are made before z is drawn, those over `adds` after it: one memory serves both.
         by_lanes = alone((V + 1) * lanes_for(S), dtype=np.float32)
-        self.tables = make_tables(book.offset, S, by_lanes)
+        self.tables = make_tables(book, S, len(n_i) - 1, by_lanes)
         self.copies = Copies(by_lanes, np.zeros((P, S)))
         self.evidence, self.part = np.zeros((V, S)), np.zeros(P)
-        self.value = np.zeros((int(np.diff(book.offset).max()), S))
+        self.value = np.zeros((int(np.diff(book.offset[: P + 1]).max(initial=1)), S))
         self.features = threads.parts(P)
+        self.chunks, self.bags = chunks_of(book), make_bag_tables(book, S)
+        self.chunk_parts = threads.parts(len(self.chunks))
         self.rises, self.hyper = rises, None
         self.use(hyper)
 
@@ -63,59 +69,87 @@ class Driver:
         if self.hyper is not None or self.rises is None:  # else they came from a driver with the same hyperparameters
             self.rises = make_rises(self.book, hyper, int(self.n_i.sum()))
         self.hyper = hyper
-        P = len(self.book.offset) - 1
+        width = len(self.n_i) - 1
         self.tables.a[:] = hyper.alpha * hyper.beta
-        self.tables.rise[:] = row_rises(hyper, P)
+        self.tables.rise.reshape(width + 1, -1)[:, : len(hyper.beta)] = row_rises(hyper, width)
         # Σ_i log Γ(α + n_i) / Γ(α); at α = 0 the prior of a row has no such term
-        self.row_const = float((rise_table(np.array([hyper.alpha]), P + 1)[0] * self.n_i).sum()) if hyper.alpha > 0.0 else 0.0
-        self.omega_const = float(np.log1p(-hyper.q).sum())
+        rise = rise_table(np.array([hyper.alpha]), width + 1)[0] if hyper.alpha > 0.0 else np.zeros(width + 1)
+        self.row_const = float((rise * self.n_i).sum())
+        self.omega_const = float(np.log1p(-hyper.q[:, : self.book.n_single]).sum())
 
     def update_phi(self, hyper: Hyper, state: State, key: np.uint64) -> None:
         """φ | p, ω, z."""
+        book, tables, bags, chunks = self.book, self.tables, self.bags, self.chunks
+        self.threads.each(self.features, lambda scratch, lo, hi: update_phi(book, hyper, state, key, tables, scratch, lo, hi))
+        if not len(chunks):
+            return
         self.threads.each(
-            self.features,
-            lambda scratch, lo, hi: update_phi(self.book, hyper, state, key, self.tables, scratch, lo, hi),
+            self.chunk_parts, lambda scratch, lo, hi: draw_bag_gammas(book, hyper, state, key, bags, chunks, scratch, lo, hi)
+        )
+        total = np.add.reduceat(bags.sums, np.searchsorted(chunks[:, 0], np.arange(book.n_bags)))
+        log_total = np.log(total).astype(np.float32).reshape(-1)
+        self.threads.each(
+            self.chunk_parts,
+            lambda scratch, lo, hi: fill_bag_phi(book, log_total, tables, bags, chunks, lo, hi),
         )
 
     def update_p_omega(self, hyper: Hyper, state: State, candidates: Candidates, key: np.uint64, blocked: bool = True) -> float:
-        """p then ω. blocked: p with ω summed out; else p given ω, as the paper has it. Returns the log joint."""
+        """p then ω. blocked: p with ω summed out; else p given ω, as the paper has it. Returns the log joint.
+
+        The items of a bag are always summed out: given ω alone a prototype could only be followed by one with the same items.
+        """
         self.use(hyper)
-        n_sj = np.add.reduceat(state.n_sv, self.book.offset[:-1], dtype=state.n_sv.dtype)
         subspaces = Subspaces(state.omega, self.omega_held, hyper.q, blocked)
+        self.update_evidence(hyper, state, subspaces, key)
+        best = candidates.score(self.copies, np.uint64(derive(key, PROTOTYPE)))
+        state.p[:], state.u[:] = best.row, best.codes
+        book, omega_key, prob = self.book, np.uint64(derive(key, SUBSPACE)), state.omega_prob
+        evidence = update_omega(book.n_single, state.u, self.evidence, subspaces, omega_key, prob)
+        rise = self.tables.rise.reshape(state.n_rows.shape[1], -1)[:, : len(state.p)]
+        rows = (state.n_rows * rise.T).sum() - self.row_const
+        joint = rows + self.part.sum() + evidence + self.omega_const + best.log_weight.sum()
+        if len(self.chunks):
+            joint += self.bags.part.sum() + update_bag_omega(
+                book, hyper, state.u, state.n_sv, self.evidence, subspaces, omega_key, self.bags, prob
+            )
+        return float(joint)
+
+    def update_evidence(self, hyper: Hyper, state: State, subspaces: Subspaces, key: np.uint64) -> None:
+        """What candidates are scored by, given z."""
+        book, bags, chunks = self.book, self.bags, self.chunks
+        n_sj = np.add.reduceat(state.n_sv, book.offset[:-1], dtype=state.n_sv.dtype)
+        tables = EvidenceTables(self.evidence, self.part, self.copies)
         self.threads.each(
             self.features,
             lambda scratch, lo, hi: update_evidence(
-                self.book,
-                self.rises,
-                state.n_sv,
-                n_sj,
-                subspaces,
-                self.evidence,
-                self.part,
-                self.copies,
-                scratch.row.weight,
-                lo,
-                hi,
+                book, self.rises, state.n_sv, n_sj, subspaces, tables, scratch.weight, lo, hi
             ),
         )
-        best = candidates.score(self.copies, np.uint64(derive(key, PROTOTYPE)))
-        state.p[:], state.u[:] = best.row, best.codes
-        evidence = update_omega(state.u, self.evidence, subspaces, np.uint64(derive(key, SUBSPACE)), state.omega_prob)
-        rows = (state.n_rows * self.tables.rise.T).sum() - self.row_const
-        return float(rows + self.part.sum() + evidence + self.omega_const + best.log_weight.sum())
+        if not len(chunks):
+            return
+        bags.n[:] = n_sj[book.n_single :]
+        draw_t(book, hyper, state.u, state.omega, np.uint64(derive(key, BAG)), bags)
+        self.threads.each(
+            self.chunk_parts,
+            lambda scratch, lo, hi: update_bag_evidence(
+                book, hyper, state.n_sv, subspaces, self.evidence, self.copies.adds, bags, chunks, lo, hi
+            ),
+        )
 
     def add_values(
         self, hyper: Hyper, state: State, to: np.ndarray, weight: float, mean: np.ndarray, table: np.ndarray
     ) -> None:
         """mean += weight (E[φ | z, p, ω] − mean), label s counted as to[s]; E[φ] also to `table`, if it has rows."""
         add_values(self.book, hyper, state, to, weight, self.value, mean, table)
+        if len(self.chunks):
+            n_sb = np.add.reduceat(state.n_sv, self.book.offset[:-1])[self.book.n_single :]
+            add_bag_values(self.book, hyper, state, n_sb, to, weight, mean, table)
 
     def reseat(self, hyper: Hyper, state: State, rows: Rows, which: np.ndarray, u: np.ndarray, m: np.ndarray) -> None:
         """Some rows of one label each, as a whole, with φ and β integrated out; m_s, the tables of label s, follows."""
-        x, z, _ = rows.take(which)
-        self.threads.each(
-            [(0, len(x))], lambda scratch, *_: reseat(make_block(x, z), self.book, hyper, state, u, m, scratch.row)
-        )
+        cells, z, _ = rows.take(which)
+        block = make_block(cells, 0, z)
+        self.threads.each([(0, len(which))], lambda scratch, *_: reseat(block, self.book, hyper, state, u, m, scratch))
         rows.put(which, z)
 
 
@@ -138,12 +172,14 @@ def sweep_collapsed(
     """The paper's sampler: z cell by cell with φ integrated out, then p | ω and ω | p. Returns (log joint, what moved)."""
     n_sj = np.add.reduceat(state.n_sv, driver.book.offset[:-1])
     moved = Moved.none(len(state.n_sv), len(state.p), state.n_rows.shape[1] - 1)
+    rows.labels()  # every cell has its own here
     row_key = np.uint64(derive(key, ROW))
     driver.threads.each(
         [(0, rows.block.size)],
         lambda scratch, *_: update_z_collapsed(rows.block, driver.book, hyper, state, n_sj, row_key, scratch),
         lambda scratch: moved.add(scratch.tally),
     )
+    rows.put_labels(rows.z)
     state.n_rows[:] = moved.n_rows
     return driver.update_p_omega(hyper, state, candidates, key, blocked=False), moved
 

@@ -1,13 +1,7 @@
-"""The equations of `model`, compiled as they stand, and how everything here is compiled."""
-
-from numba import njit
+"""The equations of `model`, compiled as they stand."""
 
 from .. import model
-
-compiled = njit(nogil=True, cache=True, error_model="numpy")  # no test for division by zero: it keeps loops from vectorising
-inner = njit(
-    nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True
-)  # called by kernels only: less to compile
+from .compiling import compiled
 
 g = compiled(model.g)
 z_weight = compiled(model.z_weight)

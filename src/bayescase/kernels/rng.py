@@ -7,7 +7,8 @@ key of a sub-stream, seed → chain → sweep → purpose → row. Integers only
 from math import log, sqrt
 
 import numpy as np
-from numba import njit
+
+from .compiling import compiled
 
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _M1, _M2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -16,7 +17,7 @@ _ONE = np.uint64(1)
 _FIRST = np.int64(0)  # not 0, which is a type of its own to compile for
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@compiled
 def derive(key, i):
     """The 64 bits number i of the stream `key`; also the key of its sub-stream i."""
     h = key + (np.uint64(i) + _ONE) * _GAMMA
@@ -25,13 +26,13 @@ def derive(key, i):
     return h ^ (h >> _S31)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@compiled
 def uniform(key, i):
     """Uniform on [0, 1), 53 bits."""
     return np.float64(derive(key, i) >> _S11) * (1.0 / 9007199254740992.0)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@compiled
 def normal(key):
     """Standard normal: ratio of uniforms with Leva's (1992) bounds, so that a logarithm is rarely needed."""
     i = _FIRST
@@ -46,7 +47,7 @@ def normal(key):
             return v / u
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@compiled
 def log_gamma(shape, key):
     """log of a Gamma(shape, 1) draw (Marsaglia and Tsang 2000); the log does not underflow at small shapes."""
     if shape == 1.0:  # a value without a count at λ = 1: most entries of large tables
@@ -69,7 +70,7 @@ def log_gamma(shape, key):
                 return log(d * v) + boost
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@compiled
 def categorical(w, n, u):
     """Index drawn with probability ∝ w[:n], from one uniform u. A weight of zero is never drawn."""
     total = 0.0

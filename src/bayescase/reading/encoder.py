@@ -7,12 +7,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
+import scipy.sparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from ..errors import BayescaseError, ParameterError, ParameterTypeError, Setting, TableWarning
+from ..state import Codes
+from .bags import from_cells, to_cells
 from .encoding import Encoding, FeatureTable, describe
 from .features import Feature
+from .rules import Asked
 from .tables import Marker, Table, check_columns, read
 
 ColumnKey: TypeAlias = str | int  # name or position
@@ -23,7 +27,8 @@ class CaseEncoder(TransformerMixin, BaseEstimator):
     """Read any table as features with a few values each, and give each value an integer code.
 
     `BayesianCaseModel` reads its data with one; by itself it prepares mixed tables for any method that takes integers. Numbers
-    are cut into intervals, a few whole numbers and all words are values as they are, and missing cells stay missing.
+    are cut into intervals, a few whole numbers and all words are values as they are, and missing cells stay missing. Lists,
+    texts and sparse matrices are bags: a case has any number of their items, and what it lacks is no value.
 
     Parameters
     ----------
@@ -34,8 +39,8 @@ class CaseEncoder(TransformerMixin, BaseEstimator):
         read as numbers, even if it holds few integers or words like "3.5".
     feature_types : str or mapping, default=None
         How columns (name or position) are read, where the guess shown by `feature_types_` is wrong: "category", "ordered"
-        (categories on a scale), "integer" (each one a value), "number" (binned), "count" (see `max_count`), or "drop", which
-        leaves the column out. One word is for all columns.
+        (categories on a scale), "integer" (each one a value), "number" (binned), "count" (see `max_count`), "bag" (its cells
+        are lists of items), or "drop", which leaves the column out. One word is for all columns.
     missing_values : str, number or list of these, default=None
         Values such as "?" or -1 that mean missing, beside NaN, None, NA and null.
     top_values : int or mapping, default=None
@@ -43,8 +48,24 @@ class CaseEncoder(TransformerMixin, BaseEstimator):
         cases; for all categories, or a mapping from columns (name or position) to numbers. A column named here is read as
         categories.
     max_count : int, default=1
-        Sparse matrices become absent (zero) and present (anything else), at the default 1; with a larger number they must
-        hold counts, and the values are 0, 1, …, with the last one for this many or more.
+        A column of type "count" becomes absent (zero) and present (anything else), at the default 1; with a larger number it
+        must hold counts, and the values are 0, 1, …, with the last one for this many or more. The columns of a sparse matrix
+        are then of this type unless `feature_types` says otherwise.
+    bags : "all" or mapping, default=None
+        Which columns are bags, beside sparse matrices and columns of lists. "all": all columns are items of one bag, each
+        with its counts, zeros and ones, or booleans. A mapping has the name of a new bag and the columns (names or positions)
+        that are its items, {"ingredients": ["onion", "garlic"]}, or a column of words and what separates its items,
+        {"tags": ";"}.
+    texts : column or list of columns, default=None
+        Columns (name or position) of texts. Each is a bag of its words, as scikit-learn's CountVectorizer finds them: in lower
+        case, of two or more letters or digits. Words of new texts that the fit did not have are passed over.
+    stop_words : "english" or list of str, default=None
+        Words of texts that are no items.
+    min_cases : int or mapping, default=1
+        Items in fewer cases are left out of their bag, with a note of how many; for all bags, or a mapping from bags to
+        numbers.
+    feature_names : sequence of str, default=None
+        Names for the columns of an X that has none, such as `vectorizer.get_feature_names_out()` for a sparse matrix of counts.
 
     Attributes
     ----------
@@ -59,7 +80,7 @@ class CaseEncoder(TransformerMixin, BaseEstimator):
     n_features_in_ : int
         Number of columns of X, those that are left out included.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the columns of X, if it has names.
+        Names of the columns of X, if it has names or `feature_names` gives them.
 
     See Also
     --------
@@ -79,6 +100,17 @@ class CaseEncoder(TransformerMixin, BaseEstimator):
     [('blue', 'red'), ('below 18', '18 to 64', '65 or more')]
     >>> encoder.inverse_transform([[1, 2]])
     array([['red', '65 or more']], dtype=object)
+
+    Lists are bags:
+
+    >>> recipes = {"ingredients": [["egg", "salt"], ["salt", "rice"], ["egg", "egg", "sugar"]]}
+    >>> encoder = CaseEncoder().fit(recipes)
+    >>> encoder.get_feature_names_out()
+    array(['egg', 'rice', 'salt', 'sugar'], dtype=object)
+    >>> encoder.transform(recipes).toarray()
+    array([[1, 0, 1, 0],
+           [0, 1, 1, 0],
+           [2, 0, 0, 1]])
     """
 
     features_: tuple[Feature, ...]
@@ -96,12 +128,22 @@ class CaseEncoder(TransformerMixin, BaseEstimator):
         missing_values: Marker | Sequence[Marker] | None = None,
         top_values: int | Mapping[ColumnKey, int] | None = None,
         max_count: int = 1,
+        bags: str | Mapping[ColumnKey, str | Sequence[ColumnKey]] | None = None,
+        texts: ColumnKey | Sequence[ColumnKey] | None = None,
+        stop_words: str | Sequence[str] | None = None,
+        min_cases: int | Mapping[str, int] = 1,
+        feature_names: Sequence[str] | np.ndarray | None = None,
     ):
         self.bins = bins
         self.feature_types = feature_types
         self.missing_values = missing_values
         self.top_values = top_values
         self.max_count = max_count
+        self.bags = bags
+        self.texts = texts
+        self.stop_words = stop_words
+        self.min_cases = min_cases
+        self.feature_names = feature_names
 
     def fit(self, X: Any, y: Any = None) -> CaseEncoder:
         """Learn what the features of a table are.
@@ -109,7 +151,8 @@ class CaseEncoder(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array or table of shape (n_samples, n_features)
-            A NumPy array, a data frame (pandas, polars, pyarrow), a mapping of columns, or a SciPy sparse matrix.
+            A NumPy array, a data frame (pandas, polars, pyarrow), a mapping of columns, or a SciPy sparse matrix. Cells may be
+            lists.
         y : None
             Not used.
 
@@ -124,8 +167,7 @@ class CaseEncoder(TransformerMixin, BaseEstimator):
 
     def _learn(self, table: Table, catalogue: Table | None = None) -> Encoding:
         """`fit` for a table already read, and a catalogue whose values count too; warns of nothing."""
-        params = {name: value for name, value in self.get_params(deep=False).items() if name != "bins"}
-        return self._take(Encoding.learn(table, self.bins, catalogue, **params))
+        return self._take(Encoding.learn(table, Asked(**self.get_params(deep=False)), catalogue))
 
     def _take(self, encoding: Encoding) -> Encoding:
         """Become the fitted encoder of these features."""
@@ -139,7 +181,7 @@ class CaseEncoder(TransformerMixin, BaseEstimator):
             del self.feature_names_in_
         return encoding
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Any) -> Any:
         """Give every cell its code.
 
         Parameters
@@ -151,11 +193,18 @@ class CaseEncoder(TransformerMixin, BaseEstimator):
         Returns
         -------
         ndarray of int, shape (n_samples, n_features_out)
-            0, 1, … in the order of `feature_values_`; -1 where a cell is missing or has a value never seen in `fit`.
+            0, 1, … in the order of `feature_values_`; -1 where a cell is missing or has a value never seen in `fit`. With bags
+            it is a SciPy sparse array (CSR) with the columns of `get_feature_names_out`: that of an item has its count, that
+            of any other feature its code + 1, and 0 where it is missing.
         """
         check_is_fitted(self)
-        x = new_codes(self.encoding_, X, type(self).__name__)
-        return np.where(x < 0, -1, x - self.encoding_.offset[:-1])
+        encoding = self.encoding_
+        x, bags = new_codes(encoding, X, type(self).__name__)
+        local = np.where(x < 0, -1, x - encoding.offset[: encoding.n_single])
+        if bags is None:
+            return local
+        counts = from_cells(bags, encoding.first_item, int(encoding.offset[-1]) - encoding.first_item)
+        return scipy.sparse.hstack([scipy.sparse.csr_array(local + 1), counts], format="csr")
 
     def inverse_transform(self, X: Any) -> np.ndarray:
         """Give every code its value.
@@ -163,38 +212,57 @@ class CaseEncoder(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array of int, shape (n_samples, n_features_out)
-            Codes as `transform` gives them.
+            Codes as `transform` gives them, sparse or not.
 
         Returns
         -------
-        ndarray of object, shape (n_samples, n_features_out)
-            Values as in `feature_values_`; None where the code is -1.
+        ndarray of object, shape (n_samples, number of features)
+            Values as in `feature_values_`, None where one is missing; of a bag a tuple of the items, each as often as it
+            occurs.
         """
         check_is_fitted(self)
-        codes, sizes = np.asarray(X), np.diff(self.encoding_.offset)
-        if codes.ndim != 2 or codes.shape[1] != len(sizes) or codes.dtype.kind not in "iu":
+        encoding = self.encoding_
+        matrix: Any = X if scipy.sparse.issparse(X) else np.asarray(X)
+        n, width = encoding.n_single, len(encoding.column_names)
+        if matrix.ndim != 2 or matrix.shape[1] != width or matrix.dtype.kind not in "iu":
             raise ParameterError(
                 "{parameter} must be whole numbers with a column for each of the {n} features, not {dtype} of shape {shape}.",
                 parameter="X",
-                n=len(sizes),
-                dtype=codes.dtype,
-                shape=codes.shape,
+                n=width,
+                dtype=matrix.dtype,
+                shape=matrix.shape,
             )
-        wrong = (codes < -1) | (codes >= sizes)
+        matrix = scipy.sparse.csr_array(matrix)
+        if not encoding.bags:
+            return encoding.decode(self._global_codes(matrix.toarray(), missing=-1))
+        counts = matrix[:, n:]
+        if counts.data.min(initial=0) < 0:
+            raise ParameterError("{parameter} has the count {value}.", parameter="X", value=counts.data.min())
+        x = self._global_codes(matrix[:, :n].toarray(), missing=0)
+        return encoding.decode(x, to_cells([counts], encoding.first_item, encoding.dtype))
+
+    def _global_codes(self, codes: np.ndarray, missing: int) -> np.ndarray:
+        """Codes that are unique over all features, from those of each, which begin after `missing`."""
+        n = self.encoding_.n_single
+        offset, sizes = self.encoding_.offset[:n], np.diff(self.encoding_.offset)[:n]
+        wrong = (codes < missing) | (codes > missing + sizes)
         if wrong.any():
             row, j = (int(at[0]) for at in np.nonzero(wrong))
             raise ParameterError(
-                "{parameter} has the code {value} for {column!r} in row {row}; its codes go from -1 to {last}.",
+                "{parameter} has the code {value} for {column!r} in row {row}; its codes go from {missing} to {last}.",
                 parameter="X",
                 value=codes[row, j],
                 column=self.features_[j].name,
                 row=row,
-                last=sizes[j] - 1,
+                missing=missing,
+                last=missing + sizes[j],
             )
-        return self.encoding_.decode(np.where(codes < 0, -1, codes + self.encoding_.offset[:-1]))
+        return np.where(codes == missing, -1, codes - missing - 1 + offset)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Name the columns that `transform` gives: those of X that are not left out.
+        """Name the columns that `transform` gives: those of X that are not left out, and the items of bags.
+
+        An item is called by its own name, or "bag: item" if there are several bags, or a feature of the same name.
 
         Parameters
         ----------
@@ -209,7 +277,7 @@ class CaseEncoder(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         wanted = self.encoding_.wanted
         if input_features is None:
-            return np.array(wanted.names, dtype=object)
+            return np.array(self.encoding_.column_names, dtype=object)
         given = np.asarray(input_features, dtype=object)
         if len(given) != wanted.width:
             raise ParameterError(
@@ -220,7 +288,7 @@ class CaseEncoder(TransformerMixin, BaseEstimator):
             )
         if wanted.columns is not None and given.tolist() != wanted.columns:
             raise ParameterError("{parameter} is not equal to feature_names_in_.", parameter="input_features")
-        return np.asarray(given[wanted.positions])
+        return np.array(self.encoding_.named(given.tolist()).column_names, dtype=object)
 
     def describe_features(self, X: Any) -> FeatureTable:
         """Show how columns are read: name, type, number of values, share of missing cells and first values of each.
@@ -294,18 +362,28 @@ def known_encoder(encoder: Any, encoding: Encoding) -> CaseEncoder:
     return fitted
 
 
-def new_codes(encoding: Encoding, X: Any, estimator: str) -> np.ndarray:
+def new_codes(encoding: Encoding, X: Any, estimator: str) -> Codes:
     """Global codes of new cases; warns of values never seen. `estimator` is the name of the class that was fitted."""
     table = read(X)
-    check_columns(table, encoding.wanted, estimator)
-    x, unseen = encoding.encode(table)
+    wanted, _ = encoding.wanted_of(table)
+    if wanted.positions:
+        check_columns(table, wanted, estimator)
+    codes, unseen = encoding.encode(table)
     if unseen:
-        warnings.warn(
-            TableWarning(
-                "{n} {cells} never seen in fit; counted as missing.",
-                n=unseen,
-                cells="cells have values" if unseen > 1 else "cell has a value",
-            ),
-            stacklevel=4,
-        )
-    return x
+        warnings.warn(note_on_unseen(unseen, encoding), stacklevel=4)
+    return codes
+
+
+def note_on_unseen(n: int, encoding: Encoding) -> TableWarning:
+    if not encoding.bags:
+        cells = "cells have values" if n > 1 else "cell has a value"
+        return TableWarning("{n} {cells} never seen in fit; counted as missing.", n=n, cells=cells)
+    things = [word + "s" * (n > 1) for word in (["value"] * bool(encoding.n_single) + ["item"])]
+    verbs = ("were", "are") if n > 1 else ("was", "is")
+    return TableWarning(
+        "{n} {things} {was} never seen in fit and {is_} left out.",
+        n=n,
+        things=" or ".join(things),
+        was=verbs[0],
+        is_=verbs[1],
+    )

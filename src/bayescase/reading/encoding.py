@@ -1,27 +1,46 @@
-"""A table of values ↔ global integer codes. Feature j owns the codes offset[j] .. offset[j + 1] - 1; -1 is missing."""
+"""A table of values ↔ global integer codes. Feature j owns the codes offset[j] .. offset[j + 1] - 1; -1 is missing.
+
+ω has a column for each single feature, then one for each item of a bag.
+"""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, islice, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import Advice, ParameterError, Setting, TableWarning
-from ..state import chunks
+from ..errors import Advice, ParameterError, Setting, TableError, TableWarning
+from ..state import Cells, Codes
+from .bags import Wishes, count_items, items_of_rows, learn_bag, select_codes, to_cells
 from .features import Feature, Learned, count_codes, learn_feature, local_codes
-from .rules import TYPES, check_markers, is_whole, make_rules
-from .tables import AnyColumn, Marker, SparseColumn, Table, Wanted, listed, plain
+from .rules import (
+    SOURCES,
+    TYPES,
+    Asked,
+    Items,
+    check_markers,
+    check_min_cases,
+    check_stop_words,
+    is_whole,
+    make_rules,
+    with_names,
+)
+from .tables import AnyColumn, Marker, SparseColumn, Table, Wanted, has_lists, listed, plain
+
+AMBIGUOUS = -1  # items of several bags are called so
 
 
 class Encoding:
     """The features of a model; learned once, then turns tables into codes and codes into values.
 
-    `notes` are warnings about how the table was read, for whoever asked for it to give.
+    Single features, with one value per case, come first, then bags. `notes` are warnings about how the table was read, for
+    whoever asked for it to give.
     """
 
     def __init__(
@@ -32,52 +51,61 @@ class Encoding:
         notes: Sequence[TableWarning] = (),
     ):
         self.features, self.wanted, self.markers, self.notes = tuple(features), wanted, tuple(markers), tuple(notes)
+        self.n_single = sum(not feature.is_bag for feature in self.features)
         self.offset = np.concatenate([[0], np.cumsum([len(f.values) for f in self.features])]).astype(np.int64)
         self.dtype = np.min_scalar_type(-max(int(self.offset[-1]), 1))  # signed: -1 is missing
+        self.column_names = name_columns(self.features)
 
-    def find(self, key: Any, where: str) -> int:
-        """The feature that a column's name or position means. `where` is the parameter that names it."""
-        places: dict[Any, int] = {feature.name: j for j, feature in enumerate(self.features)}
-        places |= {position: j for j, position in enumerate(self.wanted.positions)}
-        if not (isinstance(key, str) or is_whole(key)) or key not in places:
-            raise ParameterError(
-                "{parameter} names the feature {column!r}, which the data does not have.", parameter=where, column=key
-            )
-        return places[key]
+    @property
+    def bags(self) -> tuple[Feature, ...]:
+        return self.features[self.n_single :]
+
+    @property
+    def first_item(self) -> int:
+        """The code of the first item of the first bag."""
+        return int(self.offset[self.n_single])
 
     @classmethod
-    def learn(
-        cls,
-        table: Table,
-        bins: Any = 5,
-        catalogue: Table | None = None,
-        *,
-        feature_types: Any = None,
-        missing_values: Any = None,
-        top_values: Any = None,
-        max_count: Any = 1,
-    ) -> Encoding:
+    def learn(cls, table: Table, asked: Asked, catalogue: Table | None = None) -> Encoding:
         """What the features of a table are. Values that only the catalogue has count too."""
-        markers = check_markers(missing_values)
-        rules = make_rules(table, bins, feature_types, top_values, max_count)
-        kept = [j for j, rule in enumerate(rules) if rule.type != "drop"]
-        wanted = Wanted(table.names, len(table.columns), kept)
-        tables = [Table(wanted.names, [table.columns[j] for j in kept], table.n_cases)]
+        own_names, table = table.names is not None, with_names(table, asked.feature_names)
+        markers, rules = check_markers(asked.missing_values), make_rules(table, asked)
+        singles = [j for j, rule in enumerate(rules) if rule.type not in ("drop", "bag")]
+        bags: dict[Items, list[int]] = {}
+        for j, rule in enumerate(rules):
+            if rule.items is not None:
+                bags.setdefault(rule.items, []).append(j)
+        wishes = wishes_of(asked, list(bags), markers)
+        wanted = Wanted(table.names, len(table.columns), [*singles, *chain(*bags.values())], own_names)
+        names = wanted.names
+        tables = [table.select(wanted, "X").columns]
         if catalogue is not None:
-            tables.append(catalogue.select(wanted, "candidates"))
+            tables.append(catalogue.select(wanted, "candidates").columns)
         learned = [
-            learn_feature(name, [part.columns[k] for part in tables], rules[j], markers)
-            for k, (name, j) in enumerate(zip(wanted.names, kept, strict=True))
+            learn_feature(names[k], [columns[k] for columns in tables], rules[j], markers) for k, j in enumerate(singles)
         ]
-        return cls([each.feature for each in learned], wanted, markers, list(notes_on(learned, tables[0].columns)))
+        features, positions = [each.feature for each in learned], list(singles)
+        notes = list(notes_on(learned, tables[0][: len(singles)]))
+        at = len(singles)
+        for how, own in bags.items():
+            part = slice(at, at + len(own))
+            bag = learn_bag(how, names[part], [columns[part] for columns in tables], wishes[how.bag])
+            features.append(bag.feature)
+            positions += [own[k] for k in bag.kept]
+            notes += [] if bag.note is None else [bag.note]
+            at = part.stop
+        check_names(features)
+        return cls(features, wanted._replace(positions=positions), markers, notes)
 
-    def encode(self, table: Table) -> tuple[np.ndarray, int]:
-        """(codes, number of cells with a value never seen). Unseen values are -1, like missing ones."""
-        table = table.select(self.wanted, "X")
-        x = np.empty((table.n_cases, len(self.features)), dtype=self.dtype)
-        x[:] = self.offset[:-1]  # what a sparse column does not store
+    # --- tables and codes -------------------------------------------------------------------------------------------------
+
+    def encode(self, table: Table) -> tuple[Codes, int]:
+        """(codes, number of cells with a value never seen). Unseen values are -1, like missing ones; unseen items are none."""
+        parts = self.columns_of(table)
+        x = np.empty((table.n_cases, self.n_single), dtype=self.dtype)
+        x[:] = self.offset[: self.n_single]  # what a sparse column does not store
         unseen = 0
-        for j, (feature, column) in enumerate(zip(self.features, table.columns, strict=True)):
+        for j, (feature, (column, *_)) in enumerate(parts[: self.n_single]):
             if isinstance(column, SparseColumn) and feature.type == "count":
                 codes = count_codes(feature, column.values)
                 unseen += int((codes < 0).sum())
@@ -87,41 +115,98 @@ class Encoding:
                 codes = local_codes(feature, read)
                 unseen += int((codes[~read.missing] < 0).sum())
                 x[:, j] = np.where(codes < 0, -1, codes + self.offset[j])
-        return x, unseen
+        if not self.bags:
+            return Codes(x), unseen
+        counted = [count_items(feature, columns, self.markers) for feature, columns in parts[self.n_single :]]
+        cells = to_cells([counts for counts, _ in counted], self.first_item, self.dtype)
+        return Codes(x, cells), unseen + sum(new for _, new in counted)
 
-    def decode(self, x: np.ndarray) -> np.ndarray:
-        """Codes back to values, None where missing."""
-        out = np.full(x.shape, None, dtype=object)
-        for j, feature in enumerate(self.features):
+    def columns_of(self, table: Table) -> list[tuple[Feature, list[AnyColumn]]]:
+        """Each feature with its columns."""
+        wanted, as_lists = self.wanted_of(table)
+        chosen = iter(table.select(wanted, "X").columns if wanted.positions else ())
+        return [
+            (replace(feature, source="lists"), [as_lists[feature.name]])
+            if feature.name in as_lists
+            else (feature, list(islice(chosen, feature.width)))
+            for feature in self.features
+        ]
+
+    def wanted_of(self, table: Table) -> tuple[Wanted, dict[str, AnyColumn]]:
+        """(columns that a table must bring, columns of lists that it brings in place of the columns of a bag, by its name)."""
+        at = {name: j for j, name in enumerate(table.names or ())}
+        taken = set(self.wanted.columns or ())
+        as_lists = {
+            feature.name: table.columns[at[feature.name]]
+            for feature in self.bags
+            if feature.source == "columns" and feature.name in at.keys() - taken and has_lists(table.columns[at[feature.name]])
+        }
+        positions, needed = iter(self.wanted.positions), list[int]()
+        for feature in self.features:
+            own = list(islice(positions, feature.width))
+            if feature.name not in as_lists:
+                needed += own
+        return self.wanted._replace(positions=needed), as_lists
+
+    def decode(self, x: np.ndarray, bags: Cells | None = None) -> np.ndarray:
+        """Codes back to values, None where missing; of a bag a tuple of its items, as often as they occur."""
+        out = np.full((len(x), len(self.features)), None, dtype=object)
+        for j, feature in enumerate(self.features[: self.n_single]):
             values = np.empty(len(feature.values) + 1, dtype=object)
             values[:-1] = feature.values
             out[:, j] = values[np.where(x[:, j] < 0, -1, x[:, j] - self.offset[j])]
+        for j, feature in enumerate(self.bags, start=self.n_single):
+            assert bags is not None
+            for i, items in enumerate(items_of_rows(bags, feature.items, int(self.offset[j]))):
+                out[i, j] = items
         return out
 
-    @cached_property
-    def optional(self) -> np.ndarray:
-        """(P,) Does the feature say whether something is there, such as an ingredient? 0 and 1 do if all other features do."""
-        clear = np.array([tells_presence(feature) for feature in self.features])
-        zero_one = np.array([set(feature.values) <= {0, 1} for feature in self.features])
-        return clear | zero_one if (clear | zero_one).all() else clear
+    # --- names ------------------------------------------------------------------------------------------------------------
+
+    def find(self, key: Any, where: str) -> int:
+        """The column of ω that a name, a position, an item or (bag, item) means. `where` is the parameter that names it."""
+        j = self._places.get(key) if isinstance(key, (str, tuple)) or is_whole(key) else None
+        if j is not None and j != AMBIGUOUS:
+            return j
+        holders = [bag for bag in self.bags if isinstance(key, str) and (key == bag.name or key in bag.items)]
+        if not holders:
+            raise ParameterError(
+                "{parameter} names the feature {column!r}, which the data does not have.", parameter=where, column=key
+            )
+        raise ParameterError(
+            "{parameter} names {column!r}, which is {what}; name an item and its bag, such as {example!r}.",
+            parameter=where,
+            column=key,
+            what="a bag" if j is None else f"an item of {' and '.join(repr(bag.name) for bag in holders)}",
+            example=(holders[0].name, holders[0].items[0] if j is None else key),
+        )
+
+    def named(self, names: Sequence[str]) -> Encoding:
+        """The same features for a table whose columns are called so."""
+        wanted = self.wanted._replace(columns=list(names))
+        called, features = iter(wanted.names), []
+        for feature in self.features:
+            own = tuple(islice(called, feature.width))
+            features.append(replace(feature, values=own) if feature.source == "columns" else replace(feature, name=own[0]))
+        return Encoding(features, wanted, self.markers)
 
     @cached_property
-    def absent(self) -> np.ndarray:
-        """(P,) The code that says that it is not there; -1 if there is none."""
-        local = np.array([next((k for k, v in enumerate(f.values) if says_absent(v)), -1) for f in self.features])
-        return np.where(self.optional & (local >= 0), self.offset[:-1] + local, -1)
+    def _places(self) -> dict[Any, int]:
+        """The columns of ω by all that they may be called."""
+        found: dict[Any, int] = {}
+        positions = iter(self.wanted.positions)
+        j = 0
+        for feature in self.features:
+            own = list(islice(positions, feature.width))
+            if not feature.is_bag or feature.source == "columns":
+                found |= {position: j + k for k, position in enumerate(own)}
+            for k, item in enumerate(feature.items):
+                found[item] = AMBIGUOUS if item in found else j + k
+                found[feature.name, item] = found[f"{feature.name}: {item}"] = j + k
+            j += len(feature.items) if feature.is_bag else 1
+        return found | {name: j for j, name in enumerate(self.column_names)}
 
-    @property
-    def is_set(self) -> bool:
-        """Does the table say what is present, and nothing else?"""
-        return bool(self.optional.all())
-
-    def is_empty(self, x: np.ndarray) -> np.ndarray:
-        """(N,) Is there nothing in a row: nothing observed, or nothing present?"""
-        empty = np.empty(len(x), dtype=bool)
-        for rows in chunks(*x.shape):
-            empty[rows] = ((x[rows] < 0) | (x[rows] == self.absent)).all(axis=1)
-        return empty
+    # --- JSON -------------------------------------------------------------------------------------------------------------
 
     def to_json(self) -> dict[str, Any]:
         """What `from_json` needs, as plain lists, words and numbers."""
@@ -130,47 +215,51 @@ class Encoding:
             "columns": self.wanted.columns,
             "positions": self.wanted.positions,
             "width": self.wanted.width,
+            "own_names": self.wanted.own_names,
             "missing_values": list(self.markers),
         }
 
     @classmethod
     def from_json(cls, parts: Any) -> Encoding:
         """The encoding that `to_json` wrote; ValueError if the parts do not fit together."""
-        features = [Feature(f["name"], f["type"], tuple(f["values"]), tuple(f["edges"]), f["other"]) for f in parts["features"]]
-        columns, positions, width = parts["columns"], parts["positions"], parts["width"]
-        if not all(map(is_whole, (*positions, width))) or sorted({*positions, -1, width}) != [-1, *positions, width]:
+        features = [feature_from_json(each) for each in parts["features"]]
+        columns, positions, width, own_names = (parts[name] for name in ("columns", "positions", "width", "own_names"))
+        if not all(map(is_whole, (*positions, width))) or len({*positions, -1, width}) != len(positions) + 2:
+            raise ValueError("positions")
+        if not all(0 <= position < width for position in positions):
             raise ValueError("positions")
         if columns is not None and (len(set(columns)) != width or not all(isinstance(name, str) for name in columns)):
             raise ValueError("columns")
-        wanted = Wanted(columns, width, positions)
-        if wanted.names != [f.name for f in features]:
-            raise ValueError("features")
+        if not isinstance(own_names, bool):
+            raise ValueError("own names")
         if not all(map(fits, features)):
             raise ValueError("values")
+        wanted = Wanted(columns, width, positions, own_names)
+        if wanted.names != [name for f in features for name in (f.items if f.source == "columns" else (f.name,))]:
+            raise ValueError("features")
+        if [f.is_bag for f in features] != sorted(f.is_bag for f in features):
+            raise ValueError("order")
+        check_names(features)
         return cls(features, wanted, check_markers(parts["missing_values"]))
 
 
-ABSENT = ("false", "absent")
-PRESENT = ("true", "present")
-
-
-def tells_presence(feature: Feature) -> bool:
-    """Counts, True and False, and the words for these."""
-    words = {str(value).lower() for value in feature.values}
-    pairs = zip(ABSENT, PRESENT, strict=True)
-    return feature.type == "count" or any(words <= set(pair) for pair in pairs)
-
-
-def says_absent(value: Any) -> bool:
-    """Does the value of an optional feature say that something is not there?"""
-    return value == 0 or str(value).lower() in ABSENT
+def feature_from_json(parts: Any) -> Feature:
+    known, several = {field.name for field in fields(Feature)}, ("values", "edges", "left_out")
+    if set(parts) != known or any(isinstance(part, (list, tuple)) != (name in several) for name, part in parts.items()):
+        raise ValueError("parts of a feature")
+    given: dict[str, Any] = {name: tuple(part) if name in several else part for name, part in parts.items()}
+    return Feature(**given)
 
 
 def fits(feature: Feature) -> bool:
-    """Could `learn_feature` have made this? What is looked up by bisection must be sorted."""
+    """Could `learn_feature` or `learn_bag` have made this? What is looked up by bisection must be sorted."""
     values, edges = feature.values, feature.edges
     types = {type(value) for value in values}
     if feature.type not in TYPES or not values or not types <= {str, bool, int, float} or not isinstance(feature.other, bool):
+        return False
+    if feature.type == "bag":
+        return types == {str} and not edges and not feature.other and fits_bag(feature)
+    if (feature.source, feature.separator, feature.left_out) != ("", "", ()):
         return False
     if feature.type == "number":
         return (
@@ -185,6 +274,38 @@ def fits(feature: Feature) -> bool:
     if feature.type == "count":
         return values == (False, True) or values == (*range(len(values) - 1), f"{len(values) - 1}+")
     return not edges
+
+
+def fits_bag(bag: Feature) -> bool:
+    words = [bag.name, bag.separator, *bag.left_out]
+    every = [*bag.values, *bag.left_out]
+    only_lists = bag.source == "lists" or not (bag.separator or bag.left_out)
+    return (
+        bag.source in SOURCES and all(isinstance(word, str) for word in words) and len(set(every)) == len(every) and only_lists
+    )
+
+
+def name_columns(features: Sequence[Feature]) -> list[str]:
+    """The names of the columns of ω: an item's is its own, or "bag: item" if it could mean something else."""
+    singles, bags = [f.name for f in features if not f.is_bag], [f for f in features if f.is_bag]
+    alone = len(bags) == 1 and not set(singles).intersection(bags[0].items)
+    return singles + [item if alone else f"{bag.name}: {item}" for bag in bags for item in bag.items]
+
+
+def check_names(features: Sequence[Feature]) -> None:
+    twice = [name for name, times in Counter(name_columns(features)).items() if times > 1]
+    if twice:
+        raise TableError(
+            "Two columns are called {column!r}: a feature, and an item of a bag, or items of two bags; rename one.",
+            column=twice[0],
+        )
+
+
+def wishes_of(asked: Asked, bags: Sequence[Items], markers: Sequence[Marker]) -> dict[str, Wishes]:
+    """What is asked of each bag, by its name."""
+    stop_words = check_stop_words(asked.stop_words, any(items.source == "texts" for items in bags))
+    least = check_min_cases(asked.min_cases, [items.bag for items in bags])
+    return {items.bag: Wishes(least[items.bag], stop_words, markers) for items in bags}
 
 
 def notes_on(learned: Sequence[Learned], columns: Sequence[AnyColumn]) -> Iterator[TableWarning]:
@@ -227,8 +348,8 @@ class FeatureSummary(NamedTuple):
     name: str
     type: str
     n_values: int
-    missing: float  # share of the cases
-    values: str  # the first few
+    missing: float  # share of the cases; of a bag, of those without any item
+    values: str  # the first few; of a bag the most frequent
 
 
 class FeatureTable(tuple[FeatureSummary, ...]):
@@ -245,20 +366,24 @@ class FeatureTable(tuple[FeatureSummary, ...]):
         )
 
 
-def describe(encoding: Encoding, x: np.ndarray, most: int = 4) -> FeatureTable:
-    """A FeatureTable of the features of an encoding, with the share of the cells that are missing in x."""
-    missing = [float((x[:, j] < 0).mean()) for j in range(x.shape[1])]
+def describe(encoding: Encoding, codes: Codes, most: int = 4) -> FeatureTable:
+    """A FeatureTable of the features of an encoding, with the share of the cells that are missing in these cases."""
+    missing, shown = [float((column < 0).mean()) for column in codes.x.T], [f.values for f in encoding.features]
+    for j, feature in enumerate(encoding.bags, start=encoding.n_single):
+        assert codes.bags is not None
+        bag = select_codes(codes.bags, int(encoding.offset[j]), len(feature.values))
+        times = np.bincount(bag.codes, minlength=len(feature.values))
+        missing.append(float((bag.sizes == 0).mean()))
+        shown[j] = tuple(feature.values[k] for k in np.argsort(-times, kind="stable"))
     return FeatureTable(
-        FeatureSummary(
-            f.name, f.type, len(f.values), gone, ", ".join(map(str, f.values[:most])) + (", …" if len(f.values) > most else "")
-        )
-        for f, gone in zip(encoding.features, missing, strict=True)
+        FeatureSummary(f.name, f.type, len(f.values), gone, ", ".join(map(str, values[:most])) + ", …" * (len(values) > most))
+        for f, gone, values in zip(encoding.features, missing, shown, strict=True)
     )
 
 
 def types_in_words(encoding: Encoding) -> Iterator[str]:
     """A line per type of feature: how many there are, and which."""
     for type_ in TYPES:
-        names = [f.name for f in encoding.features if f.type == type_]
+        names = [f"{f.name} ({len(f.values):,} items)" if f.is_bag else f.name for f in encoding.features if f.type == type_]
         if names:
             yield f"{len(names)} {type_}: {', '.join(names[:8])}{f' and {len(names) - 8} more' if len(names) > 8 else ''}"

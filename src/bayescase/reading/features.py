@@ -19,6 +19,8 @@ FEW_INTEGERS = 10  # so many different whole numbers, or fewer, are each a value
 MANY = 50  # so many values are too many if a value has fewer than two cases on average
 CASES_PER_CODE = 10  # whole numbers with so many cases each, or more, may be codes
 LUCKY_PAIRS = 10  # so many equal pairs are expected, and none found: the numbers are identifiers
+SEPARATORS = ";|,"  # of items in a cell
+WORDS_OF_A_TEXT = 8  # a value with so many words may be a text
 ID_FROM = 10  # from so many cases on, a column that counts 1, 2, 3, … is taken for a row number
 
 Value: TypeAlias = str | bool | int | float
@@ -32,14 +34,20 @@ class Feature:
     ----------
     name : str
         The name of its column; "x0", "x1", … if the table has no names.
-    type : {"category", "ordered", "integer", "number", "count"}
-        How it is read.
+    type : {"category", "ordered", "integer", "number", "count", "bag"}
+        How it is read. All but bags have one value per case; a bag has any number of items.
     values : tuple
-        What is shown: words, booleans, whole numbers; for numbers the intervals between the edges.
+        What is shown: words, booleans, whole numbers; for numbers the intervals between the edges; for bags the items.
     edges : tuple of float
         Where the intervals meet; an edge belongs to the interval above it.
     other : bool
         Does the last value stand for all that are not listed?
+    source : {"", "columns", "lists", "texts"}
+        Where the items of a bag are: each in a column of its own, in cells that are lists, or in texts.
+    separator : str
+        What separates items in a cell that is a word; "" if cells must be lists.
+    left_out : tuple of str
+        Items in lists of the fit that are in too few cases.
     """
 
     name: str
@@ -47,11 +55,29 @@ class Feature:
     values: tuple[Value, ...]
     edges: tuple[float, ...] = ()
     other: bool = False
+    source: str = ""
+    separator: str = ""
+    left_out: tuple[str, ...] = ()
 
     @property
     def ordered(self) -> bool:
         """Do the values lie on a scale, from low to high?"""
-        return self.type != "category"
+        return self.type not in ("category", "bag")
+
+    @property
+    def is_bag(self) -> bool:
+        """Has a case any number of its values?"""
+        return self.type == "bag"
+
+    @property
+    def items(self) -> tuple[str, ...]:
+        """The items of a bag, in the order of their codes."""
+        return tuple(str(value) for value in self.values) if self.is_bag else ()
+
+    @property
+    def width(self) -> int:
+        """How many columns of a table it is made of."""
+        return len(self.values) if self.source == "columns" else 1
 
 
 class Learned(NamedTuple):
@@ -110,20 +136,35 @@ def learn_words(name: str, columns: Sequence[Column], rule: Rule) -> Feature:
             other = f"({other})"
         return Feature(name, type_, (*(value for value in in_order if word(value) in kept), other), other=True)
     if top is None and rule.type is None:
-        check_cardinality(name, len(own), own.total())
+        check_cardinality(name, own)
     return Feature(name, type_, tuple(in_order))
 
 
-def check_cardinality(name: str, distinct: int, n: int) -> None:
+def check_cardinality(name: str, values: Counter[Any]) -> None:
+    distinct, n = len(values), values.total()
     if distinct == n > 2 or (distinct > MANY and 2 * distinct > n):
         raise TableError(
             "Column {column!r} has {what}, so it says nothing about clusters.",
+            *as_bag(name, list(values)),
             *leave_out(name),
             Advice('keep its most frequent values and "other" with {}', Setting("top_values", 10, column=name)),
             Advice("insist with {}", Setting("feature_types", "category", column=name)),
             column=name,
             what=f"as many values as cases ({n})" if distinct == n else f"{distinct} different values in {n} cases",
         )
+
+
+def as_bag(name: str, values: Sequence[Any]) -> tuple[Advice, ...]:
+    """What to do with texts and with lists in words, if most values look like some."""
+    words = [value for value in values if isinstance(value, str)]
+    found = {separator: sum(separator in value for value in words) for separator in SEPARATORS}
+    separator, times = max(found.items(), key=lambda each: each[1])
+    texts = sum(value.count(" ") >= WORDS_OF_A_TEXT - 1 for value in words)
+    if 2 * texts > len(values):
+        return (Advice("if it holds texts, read their words with {}", Setting("texts", name)),)
+    if 2 * times > len(values):
+        return (Advice("if it holds lists, read their items with {}", Setting("bags", separator, column=name)),)
+    return ()
 
 
 def leave_out(name: str) -> tuple[Advice, ...]:
@@ -214,16 +255,10 @@ def find_edges(bins: Bins, values: np.ndarray, distinct: np.ndarray) -> tuple[fl
 def learn_counts(name: str, columns: Sequence[AnyColumn | Column], rule: Rule, markers: Sequence[Marker]) -> Feature:
     """Absent or present; or 0, 1, …, the last one standing for all larger counts."""
     largest = 1
-    numbers = [marker for marker in markers if not isinstance(marker, str)]
     for column in columns:
         if isinstance(column, SparseColumn):
+            check_sparse_markers(markers)
             counts = column.values
-            if numbers:
-                raise TableError(
-                    "{parameter} has the number {value!r}, but a sparse matrix has no missing cells.",
-                    parameter="missing_values",
-                    value=numbers[0],
-                )
         else:
             read = column if isinstance(column, Column) else plain(column, name, markers)
             counts = forced_numbers(name, read, "count").observed
@@ -240,6 +275,16 @@ def learn_counts(name: str, columns: Sequence[AnyColumn | Column], rule: Rule, m
         return Feature(name, "count", (False, True))
     largest = min(largest, rule.max_count)
     return Feature(name, "count", (*range(largest), f"{largest}+"))
+
+
+def check_sparse_markers(markers: Sequence[Marker]) -> None:
+    numbers = [marker for marker in markers if not isinstance(marker, str)]
+    if numbers:
+        raise TableError(
+            "{parameter} has the number {value!r}, but a sparse matrix has no missing cells.",
+            parameter="missing_values",
+            value=numbers[0],
+        )
 
 
 def is_count(values: np.ndarray) -> np.ndarray:

@@ -22,7 +22,7 @@ import numpy as np
 
 from ..errors import Advice, Setting, TableError, TableWarning
 from .arrays import ARROW, NUMPY, ZIP, read_arrow, read_npy, read_npz
-from .tables import SparseColumn, Table, check_table, is_missing, listed
+from .tables import AnyColumn, SparseColumn, Table, check_table, is_missing, listed
 
 KNOWN = "CSV, TSV, JSON lines, NPZ, Parquet or Feather"
 DELIMITERS = ",\t;|"
@@ -122,7 +122,6 @@ def read_file(
     header: bool = True,
     missing_values: Sequence[str] = (),
     array: str | None = None,
-    known: Sequence[str] = (),
 ) -> FileData:
     """Read a table from a file; the kind of file is told from its content.
 
@@ -138,8 +137,6 @@ def read_file(
         Cells of a text file that mean missing, beside empty ones.
     array : str, default=None
         Name of the table in an NPZ file that holds several.
-    known : sequence of str, default=()
-        Features of a fitted model: an item of a list that no case in the file has is then a column, too.
 
     Returns
     -------
@@ -171,7 +168,7 @@ def read_file(
     if ".arff" in map(str.lower, suffixes) or re.match(r"(?:\s*(?:%.*)?\n)*\s*@relation\b", text, re.I):
         raise TableError("{file} is an ARFF file, which cannot be read; save it as CSV first.", file=name)
     if {".jsonl", ".json", ".ndjson"} & set(map(str.lower, suffixes)) or text.startswith(('{"', '[{"')):
-        return FileData(read_json(text, name, known), {})
+        return FileData(read_json(text, name), {})
     return FileData(read_csv(text, name, delimiter, header, {"", *missing_values}), {})
 
 
@@ -350,8 +347,8 @@ def counted(n: int, noun: str) -> str:
 # --- JSON ---------------------------------------------------------------------------------------------------------------
 
 
-def read_json(text: str, name: str, known: Iterable[str]) -> Table:
-    """One object a line, or one list of objects. A column of lists becomes a column per item: absent or present."""
+def read_json(text: str, name: str) -> Table:
+    """One object a line, or one list of objects; a cell may be a list."""
     if text.lstrip().startswith("["):
         found = [(f"{name}, entry {i + 1}", entry) for i, entry in enumerate(parse_json(text, name))]
     else:
@@ -365,17 +362,9 @@ def read_json(text: str, name: str, known: Iterable[str]) -> Table:
                 value=json.dumps(entry)[:40],
             )
     cases = [entry for _, entry in found]
-    names: list[str] = []
-    columns: list[Any] = []
-    for key in dict.fromkeys(key for case in cases for key in case):
-        column = [case.get(key) for case in cases]
-        new: dict[str, Any] = {key: np.fromiter(column, dtype=object, count=len(column))}
-        if any(isinstance(value, list) for value in column):
-            new = items_of(column, key, name, [word for word in known if word.startswith(f"{key}: ")])
-        names += new
-        columns += new.values()
-    check_names(names, name)
-    return check_table(Table(names, columns, len(cases)))
+    keys = list(dict.fromkeys(key for case in cases for key in case))
+    columns: list[AnyColumn] = [np.fromiter((case.get(key) for case in cases), object, count=len(cases)) for key in keys]
+    return check_table(Table(keys, columns, len(cases)))
 
 
 def parse_json(text: str, where: str) -> Any:
@@ -383,27 +372,3 @@ def parse_json(text: str, where: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise TableError("{where}: this is not JSON ({why}).", where=where, why=error) from None
-
-
-def items_of(column: Sequence[Any], key: str, name: str, known: Iterable[str]) -> dict[str, SparseColumn]:
-    rows: dict[str, list[int]] = {word: [] for word in known}
-    for i, items in enumerate(column):
-        if items is not None and not isinstance(items, list):
-            raise TableError(
-                "{file}, case {row}: {column!r} is a list in other cases, but {value} here.",
-                file=name,
-                row=i,
-                column=key,
-                value=json.dumps(items)[:40],
-            )
-        if any(isinstance(item, (list, dict)) for item in items or ()):
-            raise TableError(
-                "{file}, case {row}: {column!r} is a list of lists or objects; only words and numbers can be items.",
-                file=name,
-                row=i,
-                column=key,
-            )
-        for word in dict.fromkeys(f"{key}: {item}" for item in items or ()):
-            rows.setdefault(word, []).append(i)
-    at = {word: np.array(found, dtype=np.int64) for word, found in sorted(rows.items())}
-    return {word: SparseColumn(found, np.ones(len(found), dtype=np.int8), len(column)) for word, found in at.items()}

@@ -21,24 +21,25 @@ WAYS = "'match', ('within', ε), (a function of two values, ε), or a table with
 
 def similarity_table(similarity: Any, encoding: Encoding) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(k_ptr, k_idx, k_val) for one way for all features, or a mapping from features to ways; the rest match exactly."""
-    features = encoding.features
+    singles = encoding.features[: encoding.n_single]
     ways = ways_of(similarity, encoding)
+    first, n_items = encoding.first_item, int(encoding.offset[-1]) - encoding.first_item
     if all(isinstance(way, str) for way in ways):
-        return exact_match(sum(len(feature.values) for feature in features))
-    sizes, indices, values, first = [], [], [], 0
-    for way, feature in zip(ways, features, strict=True):
+        return exact_match(first + n_items)
+    sizes, indices, values = [], [], []
+    for way, feature, start in zip(ways, singles, encoding.offset[: len(singles)], strict=True):
         K = table_of(way, feature)
         sizes.append((K > 0).sum(axis=1))
-        indices.append(first + np.nonzero(K)[1])
+        indices.append(start + np.nonzero(K)[1])
         values.append(K[K > 0])
-        first += len(feature.values)
-    k_ptr = np.concatenate([[0], np.cumsum(np.concatenate(sizes))])
-    return k_ptr.astype(np.int64), np.concatenate(indices).astype(np.int64), np.concatenate(values)
+    k_ptr = np.concatenate([[0], np.cumsum(np.concatenate([*sizes, np.ones(n_items, dtype=np.int64)]))])  # items match
+    k_idx = np.concatenate([*indices, first + np.arange(n_items)])
+    return k_ptr.astype(np.int64), k_idx.astype(np.int64), np.concatenate([*values, np.ones(n_items)])
 
 
 def ways_of(similarity: Any, encoding: Encoding) -> list[Any]:
-    """The way of each feature. ("within", ε) for all leaves out categories without an order: they match."""
-    features = encoding.features
+    """The way of each single feature. ("within", ε) for all leaves out categories without an order: they match."""
+    features = encoding.features[: encoding.n_single]
     if not isinstance(similarity, Mapping):
         check_way(similarity, Setting("similarity"))
         if is_pair(similarity) and isinstance(similarity[0], str):
@@ -48,6 +49,12 @@ def ways_of(similarity: Any, encoding: Encoding) -> list[Any]:
     named: set[int] = set()
     for key, way in similarity.items():
         j = encoding.find(key, "similarity")
+        if j >= len(features):
+            raise ParameterError(
+                "{parameter} names {column!r}, an item of a bag; items agree only with themselves.",
+                parameter="similarity",
+                column=key,
+            )
         if j in named:
             raise ParameterError(
                 "{parameter} has the feature {column!r} twice, by name and by position.", parameter="similarity", column=key

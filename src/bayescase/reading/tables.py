@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from collections.abc import Mapping as MappingABC
 from decimal import Decimal
+from itertools import pairwise
 from numbers import Integral, Number, Real
 from typing import Any, NamedTuple, TypeAlias
 
@@ -19,7 +20,8 @@ from ..errors import Advice, Setting, TableError, TableTypeError
 
 INFINITE = "Column {column!r} contains infinity; only finite numbers and missing cells can be used."
 TIMES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
-NESTED = (dict, list, tuple, set, frozenset, np.ndarray)
+LISTS = (list, tuple, set, frozenset, np.ndarray)  # cells that hold items of a bag
+NESTED = (dict, *LISTS)
 EXACT = 2**53  # up to here floats tell whole numbers apart
 INT64 = 2**63
 
@@ -52,16 +54,19 @@ class Table(NamedTuple):
 
     def take(self, rows: Sequence[int] | np.ndarray) -> Table:
         """Some of the cases, in the order of `rows`."""
-        columns = [column.take(rows) if isinstance(column, SparseColumn) else column[rows] for column in self.columns]
+        sparse = [column for column in self.columns if isinstance(column, SparseColumn)]
+        taken = iter(split(stack(sparse)[rows])) if sparse else iter(())
+        columns = [next(taken) if isinstance(column, SparseColumn) else column[rows] for column in self.columns]
         return self._replace(columns=columns, n_cases=len(rows))
 
 
 class Wanted(NamedTuple):
     """The columns of the fit, as later tables must bring them, and which of them are features."""
 
-    columns: list[str] | None  # names of all columns, None if the table had none
+    columns: list[str] | None  # names of all columns, None if there are none
     width: int  # how many columns there are
-    positions: list[int]  # of the features among them
+    positions: list[int]  # of those that features are made of: single features first, then the columns of bags
+    own_names: bool = True  # did the table itself have the names?
 
     @property
     def named(self) -> bool:
@@ -70,7 +75,7 @@ class Wanted(NamedTuple):
 
     @property
     def names(self) -> list[str]:
-        """Of the features; x0, x1, … if the table had no names."""
+        """Of the columns at these positions; x0, x1, … if there are no names."""
         return [f"x{j}" if self.columns is None else self.columns[j] for j in self.positions]
 
 
@@ -86,10 +91,19 @@ class SparseColumn(NamedTuple):
         column[self.rows] = self.values
         return column
 
-    def take(self, rows: Sequence[int] | np.ndarray) -> SparseColumn:
-        column = self.dense()[rows]
-        stored = np.flatnonzero(column)
-        return SparseColumn(stored, column[stored], len(rows))
+
+def stack(columns: Sequence[SparseColumn]) -> scipy.sparse.csr_array:
+    """Sparse columns side by side."""
+    ends = np.cumsum([0, *(len(column.rows) for column in columns)])
+    values, rows = (np.concatenate(parts) for parts in ([c.values for c in columns], [c.rows for c in columns]))
+    return scipy.sparse.csc_array((values, rows, ends), shape=(columns[0].n_cases, len(columns))).tocsr()
+
+
+def split(matrix: Any) -> list[SparseColumn]:
+    """The columns of a sparse matrix that stores no zero."""
+    by_column = matrix.tocsc()
+    parts = (slice(a, b) for a, b in pairwise(by_column.indptr))
+    return [SparseColumn(by_column.indices[part], by_column.data[part], matrix.shape[0]) for part in parts]
 
 
 class Column(NamedTuple):
@@ -129,7 +143,7 @@ def read(X: Any) -> Table:
     check_unique(getattr(X, "column_names", getattr(X, "columns", ())) if hasattr(X, "__dataframe__") else ())
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
-        columns = [frame.get_column(name) for name in frame.columns]
+        columns = [unpacked(frame.get_column(name)) for name in frame.columns]
         return check_table(Table(names_of(frame.columns), columns, len(frame)))
     if hasattr(X, "collect"):
         raise TableTypeError("X is a {kind}, a table not yet computed: collect() it first.", kind=type(X).__name__)
@@ -178,20 +192,40 @@ def read_sparse(X: Any) -> Table:
             "not stored is absent.",
             column=f"x{j}",
         )
-    parts = [slice(a, b) for a, b in zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True)]
-    columns: list[AnyColumn] = [SparseColumn(matrix.indices[part], matrix.data[part], X.shape[0]) for part in parts]
-    return check_table(Table(None, columns, X.shape[0]))
+    return check_table(Table(None, [*split(matrix)], X.shape[0]))
 
 
 def one_column(column: Any, name: Any) -> AnyColumn:
     """A column of a mapping: a data frame's series, an array or a list."""
     series = nw.from_native(column, series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
-        return series
+        return unpacked(series)
+    if isinstance(column, (list, tuple)) and any(isinstance(cell, LISTS) for cell in column):
+        return np.fromiter(column, dtype=object, count=len(column))
     array: np.ndarray = as_array(column)
     if array.ndim != 1:
         raise TableError("Column {column!r} must be a list of values, not {n}-dimensional.", column=str(name), n=array.ndim)
     return array
+
+
+def unpacked(series: nw.Series[Any]) -> AnyColumn:
+    """A series as it is, but a sparse one of pandas as a SparseColumn, or as an array if what it does not store is not 0."""
+    cells: Any = getattr(series.to_native(), "array", None)
+    if not hasattr(cells, "sp_index"):
+        return series
+    stored, rows = cells.sp_values, cells.sp_index.to_int_index().indices
+    if cells.fill_value != 0 or not np.isfinite(stored).all():
+        return np.asarray(cells)
+    return SparseColumn(rows[stored != 0], stored[stored != 0], len(cells))
+
+
+def has_lists(column: AnyColumn) -> bool:
+    """Is there a cell that is a list, a set, a tuple or an array?"""
+    if isinstance(column, nw.Series):
+        if column.dtype in (nw.List, nw.Array):
+            return True
+        return column.dtype in (nw.Object, nw.Unknown) and any(isinstance(cell, LISTS) for cell in column.to_list())
+    return not isinstance(column, SparseColumn) and column.dtype == object and any(isinstance(cell, LISTS) for cell in column)
 
 
 def as_array(values: Any) -> Any:
@@ -236,7 +270,7 @@ def check_columns(table: Table, wanted: Wanted, estimator: str) -> None:
             estimator=estimator,
             width=wanted.width,
         )
-    if wanted.named:
+    if wanted.named and wanted.own_names:
         warnings.warn(f"X does not have valid feature names, but {estimator} was fitted with feature names", stacklevel=4)
     elif table.names:
         warnings.warn(f"X has feature names, but {estimator} was fitted without feature names", stacklevel=4)

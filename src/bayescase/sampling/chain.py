@@ -27,7 +27,8 @@ class Chain:
         self.hyper = initial(problem.hyper, problem.learn)
         self.exchangeable = exchangeable_labels(self.data, self.hyper)
         rng = np.random.default_rng([plan.seed, number, START])
-        init(self.data, self.hyper, plan.start[number] if isinstance(plan.start, tuple) else plan.start, rng, out=z)
+        start = plan.start[number] if isinstance(plan.start, tuple) else plan.start
+        rows.put_labels(init(self.data, self.hyper, start, rng, out=z))
         self.state = new_state(self.data, S)
         self.count()
         self.n_cells = int(self.state.n_sv.sum())
@@ -105,16 +106,15 @@ class Chain:
         self.hyper = self.hyper._replace(q=np.where(self.learn.q_free, self.hyper.q, problem.hyper.q))
         self.rows.hold(self.data.z_held)
         self.count()
-        held = self.data.omega_held
-        if len(held):
-            self.state.omega[held >= 0] = held[held >= 0]
+        held = self.data.omega_held[:, : self.data.book.n_single]  # an item of a bag follows with the next prototype
+        self.state.omega[:, : held.shape[1]][held >= 0] = held[held >= 0]
         self.exchangeable = exchangeable_labels(self.data, self.hyper)
         self.kept, self.former = self.keep_nothing(problem.plan), None
         self.rows.new_means()
 
     def arrays(self, t: int) -> dict[str, np.ndarray]:
         """All that must outlive the process after t sweeps, by name."""
-        found = {"z": self.rows.take(slice(None))[1], "memberships": self.rows.memberships, "trace": self.trace[:, :t]}
+        found = {"z": self.rows.labels(), "memberships": self.rows.memberships, "trace": self.trace[:, :t]}
         found |= {f"state/{name}": getattr(self.state, name) for name in DRAWN}
         found |= {f"hyper/{name}": np.asarray(value) for name, value in self.hyper._asdict().items()}
         return found | {f"kept/{name}": value for name, value in self.kept.arrays().items()}
@@ -123,7 +123,7 @@ class Chain:
         """Take over the state that `arrays` wrote down."""
         hyper = {name: arrays[f"hyper/{name}"] for name in self.hyper._fields}
         self.hyper = Hyper(**{name: value if value.ndim else float(value) for name, value in hyper.items()})
-        self.rows.put(slice(None), arrays["z"])
+        self.rows.put_labels(arrays["z"])
         self.rows.memberships[:] = arrays["memberships"]
         self.count()
         for name in DRAWN:

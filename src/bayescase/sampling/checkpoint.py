@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -27,12 +28,20 @@ class Stage(NamedTuple):
 def fingerprint(problem: Problem) -> str:
     """What a checkpoint must agree with: data, hyperparameters, which of them are learned, and the plan but for its length."""
     digest = hashlib.sha256()
-    data = problem.data
-    for part in (*data[:2], *data.book, *data[3:], *problem.hyper, *problem.learn, *problem.plan._replace(rounds=())):
+    for part in leaves((problem.data, problem.hyper, problem.learn, problem.plan._replace(rounds=()))):
         array = np.ascontiguousarray(part) if isinstance(part, np.ndarray) else np.frombuffer(repr(part).encode(), np.uint8)
         digest.update(f"{array.dtype}{array.shape}".encode())
         digest.update(array.view(np.uint8).data if array.size else b"")
     return digest.hexdigest()
+
+
+def leaves(parts: Any) -> Iterator[Any]:
+    """What tuples within tuples hold."""
+    for part in parts:
+        if isinstance(part, tuple):
+            yield from leaves(part)
+        else:
+            yield part
 
 
 def seed_of(path: str | os.PathLike[str]) -> int | None:

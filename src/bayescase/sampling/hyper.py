@@ -26,6 +26,7 @@ SMALLEST_LOG_GAMMA = -600.0  # γ and β are floats
 RESEATED = 64  # cases per sweep
 LEARNED = ("alpha", "lam", "c", "q")
 STEPS = 24  # at most, of widening a slice
+MOST_PAIRS = 1 << 22  # of pseudo-counts and counts, in a histogram
 
 
 class Learn(NamedTuple):
@@ -41,9 +42,9 @@ class Learn(NamedTuple):
 
 def gamma_of(data):
     """log γ = −(mean information in a case, by the frequencies of its values, − log of the number of candidates)."""
-    counts = np.zeros(data.offset[-1] + 1)
-    for rows in chunks(*data.x.shape):
-        counts += np.bincount(data.x[rows].reshape(-1).astype(np.int64) + 1, minlength=len(counts))
+    counts, codes = np.zeros(data.offset[-1] + 1), data.cells.codes
+    for part in chunks(len(codes), 1):
+        counts += np.bincount(codes[part].astype(np.int64) + 1, minlength=len(counts))
     n_j = np.add.reduceat(counts[1:], data.offset[:-1])
     seen = counts[1:][counts[1:] > 0]
     total = (n_j * np.log(np.maximum(n_j, 1))).sum() - (seen * np.log(seen)).sum()
@@ -105,10 +106,20 @@ def update(driver, rows, hyper, learn, state, n_i, rng, alpha=True):
         if "c" in learn.names:
             hyper = hyper._replace(c=slice_log("c", hyper.c, lambda x: counts.log_x(hyper.lam, x), rng))
     if "q" in learn.names:
-        on, free = int(state.omega[learn.q_free].sum()), int(learn.q_free.sum())
+        on, free = bits_on_and_free(driver.book, state, learn.q_free)
         q = np.clip(rng.beta(1 + on, 1 + free - on), 1 / LARGEST, 1 - 1 / LARGEST)
         hyper = hyper._replace(q=np.where(learn.q_free, q, hyper.q))
     return hyper
+
+
+def bits_on_and_free(book, state, q_free):
+    """(bits of ω that are on, all bits) of those whose q is learned; of a bag only the prototype's items have one."""
+    there = q_free.copy()
+    there[:, book.n_single :] = False
+    for s, codes in enumerate(state.u[:, book.n_single :]):
+        columns = book.column[codes[codes >= 0]]
+        there[s, columns] = q_free[s, columns]
+    return int(state.omega[there].sum()), int(there.sum())
 
 
 # --- the number of clusters ---------------------------------------------------------------------------------------------
@@ -152,11 +163,13 @@ def reseat_some(driver, rows, hyper, state, rng):
 
 def main_label(rows, few):
     """For each of these rows its label and number of cells if all of them share it and may leave it, else n = -1."""
-    x, z, held = rows.take(few)
-    z, seen = z.astype(np.int64), x >= 0
-    label = np.where(seen, z, -1).max(axis=1)
-    same = ((z == label[:, None]) | ~seen).all(axis=1) & (label >= 0) & (held < 0)
-    return np.maximum(label, 0), np.where(same, seen.sum(axis=1), -1)
+    cells, z, held = rows.take(few)
+    row = np.repeat(np.arange(len(few)), cells.sizes)
+    row, z = row[cells.codes >= 0], z[cells.codes >= 0].astype(np.int64)
+    label, n = np.full(len(few), -1), np.bincount(row, minlength=len(few))
+    np.maximum.at(label, row, z)
+    same = np.bincount(row[z == label[row]], minlength=len(few)) == n
+    return np.maximum(label, 0), np.where(same & (n > 0) & (held < 0), n, -1)
 
 
 def log_tables(m, gamma):
@@ -194,16 +207,22 @@ class Counts:
     def __init__(self, book, state):
         n_sv, starts = state.n_sv, book.offset[:-1]
         k_sv = copied(book, state.u, state.omega)  # ω_sj K_j(p_sj, v)
+        base, of_base = np.unique(book.base, return_inverse=True)
         k, which = np.unique(k_sv, return_inverse=True)
         width = int(n_sv.max()) + 1
-        pairs = np.bincount((which.reshape(-1) * width + n_sv.reshape(-1)), minlength=len(k) * width)
-        seen = np.flatnonzero(pairs)
-        self.k, self.n, self.times = k[seen // width], seen % width, pairs[seen]
+        keys = ((of_base.reshape(-1, 1) * len(k) + which.reshape(n_sv.shape)) * width + n_sv).reshape(-1)
+        if len(base) * len(k) * width <= MOST_PAIRS:
+            times = np.bincount(keys)
+            keys = np.flatnonzero(times)
+            self.times = times[keys]
+        else:
+            keys, self.times = np.unique(keys[n_sv.reshape(-1) > 0], return_counts=True)  # without cells nothing rises
+        self.k, self.n, self.base = k[keys // width % len(k)], keys % width, base[keys // width // len(k)]
         self.sizes = np.diff(book.offset)[:, None]
-        self.k_sum, self.n_sj = np.add.reduceat(k_sv, starts), np.add.reduceat(n_sv, starts)
+        self.k_sum, self.n_sj = np.add.reduceat(k_sv * book.base[:, None], starts), np.add.reduceat(n_sv, starts)
 
     def log_x(self, lam, c):
-        values = (self.times * _rise(lam * (1.0 + c * self.k), self.n)).sum()
+        values = (self.times * _rise(lam * self.base * (1.0 + c * self.k), self.n)).sum()
         return values - _rise(lam * (self.sizes + c * self.k_sum), self.n_sj).sum()
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 FIRST_ROUND = 250  # sweeps at least, if a run chooses its own length
-SINGLE_LABEL = 100  # sweeps at the start of a chain that move whole cases only
+SINGLE_LABEL = 10  # sweeps at the start of a chain that move whole cases only; few, so that runs of any length begin alike
 
 
 class Round(NamedTuple):

@@ -21,8 +21,8 @@ class Draw(NamedTuple):
     sweep: int
     log_joint: float
     p: np.ndarray  # (S,)
-    z: np.ndarray  # (N, P), or (0, 0) if draws are not kept whole
-    omega: np.ndarray  # (S, P), or (0, 0)
+    z: np.ndarray  # (N, P), or (cells,) if there are bags; (0, 0) if draws are not kept whole
+    omega: np.ndarray  # (S, D), or (0, 0)
 
 
 class Accumulator:
@@ -32,12 +32,15 @@ class Accumulator:
     """
 
     def __init__(self, data: Data, exchangeable: np.ndarray, keep_draws: bool, forget: bool = False):
-        P, S, V = data.x.shape[1], len(exchangeable), int(data.offset[-1])
-        self.x, self.exchangeable, self.keep_draws, self.forget = data.x, exchangeable, keep_draws, forget
+        S, V = len(exchangeable), int(data.offset[-1])
+        self.exchangeable, self.keep_draws, self.forget = exchangeable, keep_draws, forget
+        self.shape = data.x.shape if data.bags is None else (-1,)  # of z
+        self.gaps = data.cells.codes < 0 if keep_draws else np.zeros(0, dtype=bool)
         self.n = 0
         self.values = np.zeros((V, S))
-        self.omega_prob = np.zeros((S, P))
+        self.omega_prob = np.zeros((S, data.book.n_columns))
         self.copied = np.zeros((V, S))
+        self.column = data.book.column
         self.draws: list[Draw] = []
         self.stride = 1  # of the draws whose tables are kept
         self.tables: list[np.ndarray] = []  # (ΣV, S) float32, E[φ] of every stride-th draw
@@ -56,9 +59,10 @@ class Accumulator:
             self.keep_table(table, moved(hyper.alpha * hyper.beta if hyper.alpha > 0.0 else hyper.beta, to))
         z, omega = np.zeros((0, 0), dtype=np.uint8), np.zeros((0, 0), dtype=np.bool_)
         if self.keep_draws:
-            labels = rows.take(slice(None))[1]
+            labels = rows.labels()
             z, omega = to.astype(labels.dtype)[labels], moved(state.omega, to)
-            z[self.x < 0] = 0
+            z[self.gaps] = 0
+            z = z.reshape(self.shape)
         self.draws.append(Draw(sweep, log_joint, moved(state.p, to), z, omega))
         self.n += 1
         if self.forget:
@@ -69,7 +73,7 @@ class Accumulator:
         self.copied *= 1.0 - weight
         for codes, prob, s in zip(state.u, state.omega_prob, to.tolist(), strict=True):
             known = codes >= 0
-            self.copied[codes[known], s] += weight * prob[known]
+            self.copied[codes[known], s] += weight * prob[self.column[codes[known]]]
 
     def keep_table(self, table: np.ndarray, prior: np.ndarray) -> None:
         """When there are too many tables, half of them: so the end of the run need not be known."""
@@ -201,7 +205,7 @@ class Equals(NamedTuple):
 
 def equal_cases(data: Data) -> Equals:
     """The groups of equal cases, by the hash of their values."""
-    hashes = row_hashes(data.x)
+    hashes = row_hashes(data.cells)
     held = data.z_held if len(data.z_held) else np.zeros(len(hashes), dtype=np.int64)
     order = np.lexsort((held, hashes))
     new = np.append(True, (np.diff(hashes[order]) != 0) | (np.diff(held[order]) != 0))

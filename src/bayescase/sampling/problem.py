@@ -6,7 +6,7 @@ import math
 import numbers
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,12 +15,15 @@ from ..errors import BayescaseWarning, ParameterError, Setting
 from ..reading.encoding import Encoding
 from ..reading.similarity import similarity_table
 from ..reading.tables import Table
-from ..state import Data, Hyper, chunks, count_observed, make_data, make_hyper
+from ..state import Codes, Data, Hyper, chunks, count_observed, distinct, make_data, make_hyper
 from .hyper import LARGEST, Learn, gamma_of
 from .plan import SINGLE_LABEL, Plan, doubling, one_round
 
 STARTS = ("seeded", "cases", "cells")
 MIXED = ("seeded", "cases", "seeded", "seeded")  # of the chains 0, 1, 2, 3, and so on from the first
+BASES = ("uniform", "frequency")
+DEFAULTS: dict[str, Any] = {"lam": 1.0, "c": 50.0, "q": 0.8, "base": "uniform"}
+BAG_DEFAULTS: dict[str, Any] = {"lam": 0.5, "c": 5.0, "q": 0.5, "base": "frequency"}  # if there is a bag
 PINNED = ("prototypes", "subspaces", "cases")
 
 
@@ -31,9 +34,10 @@ class Settings:
     n_clusters: int | str
     max_clusters: int
     alpha: float | str
-    lam: float | str
-    c: float | str
+    lam: float | str | None
+    c: float | str | None
     q: Any
+    base: str | None
     similarity: Any
     subspace_prior: Any
     sampler: str
@@ -45,6 +49,11 @@ class Settings:
     init: str | Sequence[str]
     keep_draws: bool
 
+    def for_features(self, encoding: Encoding) -> Settings:
+        """The same with a value for what is None: it depends on whether there are bags."""
+        chosen = BAG_DEFAULTS if encoding.bags else DEFAULTS
+        return replace(self, **{name: value for name, value in chosen.items() if getattr(self, name) is None})
+
     @property
     def auto(self) -> bool:
         """Is the number of clusters to be found?"""
@@ -55,8 +64,11 @@ class Settings:
         for name in ("n_clusters", "max_clusters", "n_iter", "max_iter", "thin", "n_chains"):
             check_count(name, getattr(self, name), auto=name in ("n_clusters", "n_iter"))
         for name, least in (("alpha", "of at least 0"), ("lam", "above 0"), ("c", "of at least 0")):
-            check_positive(name, getattr(self, name), least, zero=name != "lam")
+            if name == "alpha" or getattr(self, name) is not None:
+                check_positive(name, getattr(self, name), least, zero=name != "lam")
         check_choice("sampler", self.sampler, ("rows", "collapsed"))
+        if self.base is not None:
+            check_choice("base", self.base, BASES)
         if not isinstance(self.keep_draws, (bool, np.bool_)):
             raise ParameterError(
                 "{parameter} must be True or False, not {value!r}.", parameter="keep_draws", value=self.keep_draws
@@ -100,12 +112,13 @@ class Problem(NamedTuple):
     hyper: Hyper
     learn: Learn
     plan: Plan
-    n_i: np.ndarray  # (P + 1,) how many cases have n observed cells
+    n_i: np.ndarray  # (longest case + 1,) how many cases have n observed cells
 
 
 def prepare(table: Table, encoding: Encoding, settings: Settings, given: Given, seed: int) -> Problem:
     """A Problem from a table whose features are known."""
-    N, P, auto = table.n_cases, len(encoding.features), settings.auto
+    settings = settings.for_features(encoding)
+    N, D, auto = table.n_cases, len(encoding.column_names), settings.auto
     S = min(settings.max_clusters, N) if auto else int(settings.n_clusters)
     if S > N:
         raise ParameterError(
@@ -115,22 +128,32 @@ def prepare(table: Table, encoding: Encoding, settings: Settings, given: Given, 
             S=S,
             n_samples=Setting("n_samples", N),
         )
-    x, _ = encoding.encode(table)
-    warn_empty_rows(x)
-    candidates = None if given.candidates is None else encoding.encode(given.candidates)[0]
-    q, q_free = check_q(settings.q, settings.subspace_prior, S, P)
-    weight, z_held, omega_held = check_prior_of_rows(given, settings, x if candidates is None else candidates, q, N, encoding)
+    cases = encoding.encode(table)[0]
+    if cases.bags is None:  # that a bag is empty is an answer, too
+        warn_empty_rows(cases.x)
+    catalogue = None if given.candidates is None else encoding.encode(given.candidates)[0]
+    q, q_free = check_q(settings.q, settings.subspace_prior, S, encoding)
+    held = check_prior_of_rows(given, settings, cases if catalogue is None else catalogue, q, N, encoding)
     data = make_data(
-        x, encoding.offset, candidates, weight, similarity_table(settings.similarity, encoding), z_held, omega_held
+        cases.x,
+        encoding.offset,
+        None if catalogue is None else catalogue.x,
+        held.weight,
+        similarity_table(settings.similarity, encoding),
+        held.z,
+        held.omega,
+        bags=cases.bags,
+        candidate_bags=None if catalogue is None or catalogue.bags is None else distinct(catalogue.bags),
+        base=frequencies(cases, encoding.offset) if settings.base == "frequency" else None,
     )
     values = {name: getattr(settings, name) for name in ("alpha", "lam", "c")}
-    hyper = make_hyper(S, P, **{name: 1.0 if is_learned(value) else value for name, value in values.items()}, q=q)
+    hyper = make_hyper(S, D, **{name: 1.0 if is_learned(value) else value for name, value in values.items()}, q=q)
     if auto:
         hyper = hyper._replace(gamma=gamma_of(data))
     learned = tuple(name for name, value in {**values, "q": settings.q}.items() if is_learned(value))
-    labels = None if given.labels is None else check_labels(given.labels, N, S)
+    labels = None if given.labels is None else check_labels(given.labels, cases, S)
     plan = make_plan(settings, labels, hyper.alpha == 0, seed)
-    return Problem(encoding, data, hyper, Learn(learned, q_free, auto), plan, count_observed(x))
+    return Problem(encoding, data, hyper, Learn(learned, q_free, auto), plan, count_observed(cases.x, cases.bags))
 
 
 def make_plan(settings: Settings, labels: np.ndarray | None, one_label: bool, seed: int) -> Plan:
@@ -139,7 +162,7 @@ def make_plan(settings: Settings, labels: np.ndarray | None, one_label: bool, se
     if one_label:
         starts = tuple("cases" if start == "cells" else start for start in starts)
     rounds = doubling(int(settings.max_iter)) if is_auto(settings.n_iter) else one_round(settings.n_iter, settings.burn_in)  # type: ignore[arg-type]
-    whole_cases = min(SINGLE_LABEL, rounds[0].first // 2)
+    whole_cases = min(SINGLE_LABEL, rounds[0].first)
     return Plan(
         sampler=settings.sampler,
         rounds=rounds,
@@ -224,20 +247,32 @@ def numbers_of(values: Any, shapes: Mapping[tuple[int, ...], str], name: str) ->
 # --- priors --------------------------------------------------------------------------------------------------------------
 
 
-def check_q(q: Any, subspace_prior: Any, S: int, P: int) -> tuple[np.ndarray, np.ndarray]:
-    """(q, where it is to be learned), both (S, P)."""
+def frequencies(cases: Codes, offset: np.ndarray) -> np.ndarray:
+    """λ(v) / λ = V f(v), f the share of value v in all cells of its feature, one more cell of each value added."""
+    codes = cases.cells.codes
+    n = np.bincount(codes[codes >= 0], minlength=int(offset[-1])) + 1.0
+    sizes = np.diff(offset)
+    return np.asarray(n * np.repeat(sizes / np.add.reduceat(n, offset[:-1]), sizes))
+
+
+def check_q(q: Any, subspace_prior: Any, S: int, encoding: Encoding) -> tuple[np.ndarray, np.ndarray]:
+    """(q, where it is to be learned), both (S, D)."""
+    F, D = len(encoding.features), len(encoding.column_names)
     if isinstance(q, str) and not is_learned(q):
         raise ParameterError(
             "{parameter} must be 'learn', a number between 0 and 1, or one per feature, not {value!r}.", parameter="q", value=q
         )
-    values = np.full((S, P), 0.5)
+    values = np.full((S, D), 0.5)
     if not is_learned(q):
-        values[:] = numbers_of(q, {(): "one number", (P,): f"one per feature ({P})"}, "q")
+        given = numbers_of(q, {(): "one number", (F,): f"one per feature ({F})"}, "q")
+        times = [len(feature.values) if feature.is_bag else 1 for feature in encoding.features]  # all items of a bag have its q
+        values[:] = np.repeat(given, times) if given.ndim else given
         if not ((values > 0) & (values < 1)).all():
             raise ParameterError("{parameter} must lie strictly between 0 and 1, not {value!r}.", parameter="q", value=q)
-    free = np.full((S, P), is_learned(q))
+    free = np.full((S, D), is_learned(q))
     if subspace_prior is not None:
-        given = numbers_of(subspace_prior, {(S, P): f"one number per cluster and feature, ({S}, {P})"}, "subspace_prior")
+        what = "feature or item" if encoding.bags else "feature"
+        given = numbers_of(subspace_prior, {(S, D): f"one number per cluster and {what}, ({S}, {D})"}, "subspace_prior")
         own = ~np.isnan(given)
         if not ((given[own] > 0) & (given[own] < 1)).all():
             raise ParameterError(
@@ -256,12 +291,29 @@ def check_q(q: Any, subspace_prior: Any, S: int, P: int) -> tuple[np.ndarray, np
     return values, free
 
 
+class Held(NamedTuple):
+    """What is certain or more probable; each None if there is nothing to say."""
+
+    weight: np.ndarray | None  # (M, 1) or (M, S) of the candidates
+    z: np.ndarray | None
+    omega: np.ndarray | None
+
+
+def bar_empty(weight: np.ndarray | None, empty: np.ndarray) -> np.ndarray | None:
+    """A case whose bags are empty, and that has no value, is no candidate, unless there is no other."""
+    if not empty.any() or empty.all():
+        return weight
+    weight = np.ones((len(empty), 1)) if weight is None else weight.copy()
+    barred = np.where(empty[:, None], 0.0, weight)
+    return np.where(barred.any(axis=0), barred, weight)
+
+
 def weigh_gaps(candidates: np.ndarray, q: np.ndarray) -> np.ndarray | None:
-    """Π_j (1 − q_j) over the features that a candidate lacks, as (M, 1), or None if none has gaps.
+    """Π_j (1 − q_j) over the single features that a candidate lacks, as (M, 1), or None if none has gaps.
 
     Without it a gap would be an advantage: a value that the cluster does not share costs 1 − q, a missing one nothing.
     """
-    cost = np.log1p(-q.mean(axis=0))
+    cost = np.log1p(-q[:, : candidates.shape[1]].mean(axis=0))
     log_weight = np.concatenate([(candidates[rows] < 0) @ cost for rows in chunks(*candidates.shape)])
     return np.exp(log_weight - log_weight.max())[:, None] if log_weight.any() else None
 
@@ -282,22 +334,22 @@ def check_prototype_prior(weights: Any, M: int, S: int, auto: bool) -> np.ndarra
     return relative
 
 
-def check_prior_of_rows(
-    given: Given, settings: Settings, catalogue: np.ndarray, q: np.ndarray, N: int, encoding: Encoding
-) -> tuple[np.ndarray | None, np.ndarray | None, np.ndarray | None]:
-    """(weights of the candidates, z_held, omega_held), each None if there is nothing to say."""
-    S, M = len(q), len(catalogue)
+def check_prior_of_rows(given: Given, settings: Settings, catalogue: Codes, q: np.ndarray, N: int, encoding: Encoding) -> Held:
+    """Prior weights of the candidates, and pins."""
+    S, M = len(q), catalogue.n_rows
     if settings.auto and given.pins is not None:
         raise one_number_of_clusters("pins")
     weight = check_prototype_prior(given.prototype_prior, M, S, settings.auto)
-    weight = weigh_gaps(catalogue, q) if weight is None else weight
+    weight = weigh_gaps(catalogue.x, q) if weight is None else weight
+    if catalogue.bags is not None:
+        weight = bar_empty(weight, (catalogue.bags.sizes == 0) & (catalogue.x < 0).all(axis=1))
     if given.pins is None:
-        return weight, None, None
+        return Held(weight, None, None)
     pins = check_pins(given.pins)
     if pins["prototypes"]:
         weight = pin_prototypes(pins["prototypes"], np.ones((M, 1)) if weight is None else weight, S)
     z_held = pin_cases(pins["cases"], N, S) if pins["cases"] else None
-    return weight, z_held, pin_subspaces(pins["subspaces"], S, encoding) if pins["subspaces"] else None
+    return Held(weight, z_held, pin_subspaces(pins["subspaces"], S, encoding) if pins["subspaces"] else None)
 
 
 def one_number_of_clusters(name: str) -> ParameterError:
@@ -345,7 +397,7 @@ def pin_cases(cases: Mapping[Any, Any], N: int, S: int) -> np.ndarray:
 
 
 def pin_subspaces(subspaces: Mapping[Any, Any], S: int, encoding: Encoding) -> np.ndarray:
-    omega_held = np.full((S, len(encoding.features)), -1)
+    omega_held = np.full((S, len(encoding.column_names)), -1)
     for s, of in subspaces.items():
         index_of(s, S, "subspaces", "cluster")
         where = f"pins['subspaces'][{s!r}]"
@@ -409,15 +461,17 @@ def start_names(init: Any, n_chains: int) -> tuple[str, ...]:
     return tuple(names)
 
 
-def check_labels(labels: Any, N: int, S: int) -> np.ndarray:
-    """Labels to start from: one per case, -1 for unknown."""
-    found = np.asarray(labels)
-    if found.shape != (N,):
+def check_labels(labels: Any, cases: Codes, S: int) -> np.ndarray:
+    """Labels to start from: one per case, or one per case and feature; -1 for unknown."""
+    found, (N, P) = np.asarray(labels), cases.x.shape
+    if found.shape != (N,) and (found.shape != (N, P) or cases.bags is not None):
         raise ParameterError(
-            "{parameter} has labels of shape {shape}, but there are {N} cases: give one label per case.",
+            "{parameter} has labels of shape {shape}, but there are {N} cases{and_features}: give one label per case{or_cell}.",
             parameter="init",
             shape=found.shape,
             N=N,
+            and_features=f" of {P} features" if cases.bags is None else "",
+            or_cell=", or one per case and feature" if cases.bags is None else "",
         )
     if found.dtype.kind not in "iu" or found.min() < -1 or found.max() >= S:
         raise ParameterError(

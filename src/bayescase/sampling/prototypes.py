@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..kernels import row_hashes
+from ..state import Cells
 
 NEVER = -1  # the home of a case that may not stand for any cluster
 
@@ -20,7 +21,7 @@ class Candidate(NamedTuple):
     ties: tuple[int, ...]  # all rows of the catalogue with the same values that may be chosen, `row` first
 
 
-def prototype_posterior(p: np.ndarray, catalogue: np.ndarray, log_weight: np.ndarray) -> list[tuple[Candidate, ...]]:
+def prototype_posterior(p: np.ndarray, catalogue: Cells, log_weight: np.ndarray) -> list[tuple[Candidate, ...]]:
     """For each cluster every case that was drawn as its prototype, the most probable first.
 
     Cases with equal values are one candidate. A candidate of weight zero is never drawn, so it is no tie either.
@@ -47,7 +48,7 @@ def prototype_posterior(p: np.ndarray, catalogue: np.ndarray, log_weight: np.nda
 class Catalogue(NamedTuple):
     """What it takes to choose the case that stands for a cluster."""
 
-    candidates: np.ndarray  # (M, P) codes
+    candidates: Cells
     log_weight: np.ndarray  # (M, 1) or (M, S)
     home: np.ndarray  # (M,) the cluster that a candidate belongs to; NEVER if it is empty, or of no interest
     values: np.ndarray  # (ΣV, S) mean of φ
@@ -98,7 +99,9 @@ def members_first(s: int, found: tuple[Candidate, ...], of: Catalogue, taken: se
 
 def most_typical(rows: np.ndarray, s: int, of: Catalogue) -> int:
     """The row with the largest mean of log φ_s over its values."""
-    cells = of.candidates[rows].astype(np.intp)
-    log_phi = np.log(np.maximum(of.values[:, s], 1e-300))
-    typical = np.where(cells < 0, 0.0, log_phi[cells]).sum(axis=1) / np.maximum((cells >= 0).sum(axis=1), 1)
+    cells, log_phi = of.candidates.take(rows), np.log(np.maximum(of.values[:, s], 1e-300))
+    known, row = cells.codes >= 0, np.repeat(np.arange(len(rows)), cells.sizes)
+    total, n = np.zeros(len(rows)), np.bincount(row[known], minlength=len(rows))
+    np.add.at(total, row[known], log_phi[cells.codes[known]])
+    typical = total / np.maximum(n, 1)
     return int(rows[np.argmax(typical)])

@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from queue import SimpleQueue
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..errors import BayescaseWarning
 from ..kernels import CpuCandidates, CpuRows, Driver, threads_for
 from ..state import smallest_int
 from . import checkpoint as checkpoints
@@ -64,15 +66,15 @@ class Run:
         self.drivers: SimpleQueue[Driver] = SimpleQueue()
         rises = None
         for _ in range(n_jobs if by_chain else 1):
-            driver = Driver(data.book, data.omega_held, problem.n_i, problem.hyper, self.threads, rises)
+            driver = Driver(data, problem.n_i, problem.hyper, self.threads, rises)
             rises = driver.rises
             self.drivers.put(driver)
-        self.candidates = CpuCandidates(self.threads, data.candidates, data.log_weight)
+        self.candidates = CpuCandidates(self.threads, data)
         # Made here: memory of another thread does not come back to this one, which makes the results next.
-        z = np.empty((n_chains, *data.x.shape), dtype=smallest_int(S))
+        z = np.empty((n_chains, len(data.cells.codes)), dtype=smallest_int(S))
 
         def new(number, driver):
-            rows = CpuRows(self.threads, data.x, z[number], data.z_held, S)
+            rows = CpuRows(self.threads, data, z[number], S)
             return Chain(number, problem, z[number], rows, self.candidates, driver)
 
         self.chains: list[Chain] = self.each(new, range(n_chains))
@@ -195,23 +197,37 @@ def run_to_end(run: Run, watch: Watch) -> None:
     """Advance until the plan is done, a callback or Ctrl-C stops it; write the checkpoint on the way and at the end."""
     saved = time.monotonic()
     written = run.stage.sweep if watch.checkpoint is not None and os.path.exists(watch.checkpoint) else -1
+    warned = False
+
+    def save() -> None:
+        """A checkpoint that cannot be written must not end the run."""
+        nonlocal saved, written, warned
+        try:
+            run.save(watch.checkpoint)
+            written = run.stage.sweep
+        except OSError as error:
+            if not warned:
+                why = error.strerror or error
+                sentence = "The checkpoint {path} could not be written ({why}); the run goes on."
+                warnings.warn(BayescaseWarning(sentence, path=watch.checkpoint, why=why), stacklevel=5)
+            warned = True
+        saved = time.monotonic()
+
     with progress(run.plan, watch.verbose) as show, patience() as stopped:
 
         def after(run):
-            nonlocal saved, written
             report = run.report()
             show(report)
             if watch.callback is not None and watch.callback(report):
                 return True
             if watch.checkpoint is not None and time.monotonic() - saved > CHECKPOINT_SECONDS:
-                run.save(watch.checkpoint)
-                saved, written = time.monotonic(), run.stage.sweep
+                save()
             return stopped()
 
         if not stopped():
             run.advance(after=after)
         if watch.checkpoint is not None and written != run.stage.sweep:
-            run.save(watch.checkpoint)
+            save()
     if run.stage.sweep == 0:
         raise KeyboardInterrupt
 

@@ -2,31 +2,45 @@
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
+from scipy.sparse import csr_array, diags_array
 from scipy.special import gammaln
 
 from ..kernels import best_profile, value_counts
-from ..state import FEW, chunks, smallest_int
+from ..state import FEW, chunks, distinct, smallest_int
 
 MORE_SEEDS = 30  # at most, and at most three times the clusters
 ROUNDS = 5  # of moving every case to the group that it fits best
+SINGLE_COUNT, ITEM_COUNT = (
+    1.0,
+    0.1,
+)  # pseudo-counts of a value in a group: of single features, and of bags, whose items are many
 
 
 def init(data, hyper, start, rng, out=None):
-    """Labels z for a start: "seeded", "cases", "cells", or one label per case with -1 for unknown. Held cases have theirs."""
-    (N, P), S = data.x.shape, len(hyper.beta)
-    z = np.empty((N, P), dtype=smallest_int(S)) if out is None else out
+    """Labels z for a start: "seeded", "cases", "cells", or labels, one per case or one per cell, with -1 for unknown.
+
+    z is (N, P), or flat if there are bags; held cases have the labels that they are held at.
+    """
+    (N, P), S, cells = data.x.shape, len(hyper.beta), data.cells
+    shape = (N, P) if data.bags is None else len(cells.codes)
+    z = np.empty(shape, dtype=smallest_int(S)) if out is None else out
+    flat = z.reshape(-1)
     if isinstance(start, str) and start == "cells":
-        for rows in chunks(N, P):
-            z[rows] = rng.integers(S, size=z[rows].shape, dtype=z.dtype)
+        for part in chunks(N, P) if data.bags is None else chunks(len(flat), 1):
+            width = P if data.bags is None else 1
+            flat[part.start * width : part.stop * width] = rng.integers(S, size=(part.stop - part.start) * width, dtype=z.dtype)
+    elif not isinstance(start, str) and start.ndim == 2:
+        flat[:] = np.where(start < 0, rng.integers(S, size=start.shape), start).reshape(-1)
     else:
         if isinstance(start, str):
             labels = seeded_labels(data, hyper, rng) if start == "seeded" else rng.integers(S, size=N)
             labels = name_as_held(data, S, labels)
         else:
             labels = np.where(start < 0, rng.integers(S, size=N), start)
-        z[:] = labels[:, None]
-    held = np.flatnonzero(data.z_held >= 0)
-    z[held] = data.z_held[held, None]
+        flat[:] = np.repeat(labels, cells.sizes)
+    if len(data.z_held):
+        held = np.repeat(data.z_held, cells.sizes)
+        flat[held >= 0] = held[held >= 0]
     return z
 
 
@@ -55,21 +69,46 @@ def seeded_labels(data, hyper, rng):
     """
     S = len(hyper.beta)
     n_groups = min(S + min(3 * S, MORE_SEEDS), len(data.x))
-    labels = refine(data, near_seeds(data.x, n_groups, rng), n_groups)
+    labels = refine(data, near_seeds(data, n_groups, rng), n_groups)
     return refine(data, merge(data, hyper, labels), S)
 
 
-def near_seeds(x, n_groups, rng):
-    """Each case to the nearest of some cases chosen as in k-means++, by the share of features that differ."""
-    N = len(x)
+def near_seeds(data, n_groups, rng):
+    """Each case to the nearest of some cases chosen as in k-means++."""
+    N, distance = len(data.x), distances(data)
     nearest, labels, seed = np.full(N, np.inf), np.zeros(N, dtype=np.int64), rng.integers(N)
     for s in range(n_groups):
-        far = mismatch(x, x[seed])
+        far = distance(seed)
         labels[far < nearest] = s
         nearest = np.minimum(nearest, far)
         total = np.square(nearest).sum()
         seed = rng.choice(N, p=np.square(nearest) / total) if total > 0 else rng.integers(N)
     return labels
+
+
+def distances(data):
+    """distance(i) → how far every case is from case i: the share of single features that differ, and the angle of the bags."""
+    P, n_bags = data.book.n_single, data.book.n_bags
+    if n_bags == 0:
+        return lambda i: mismatch(data.x, data.x[i])
+    items = weighted_items(data)
+
+    def distance(i):
+        far = 1.0 - (items @ items[[i]].T).toarray()[:, 0].clip(0.0, 1.0)
+        return far if P == 0 else (P * mismatch(data.x, data.x[i]) + n_bags * far) / (P + n_bags)
+
+    return distance
+
+
+def weighted_items(data):
+    """(N, items) Rows of length one: which items a case has, rare ones more important than common ones."""
+    bags, N, first = distinct(data.bags), len(data.x), int(data.offset[data.book.n_single])
+    columns = bags.codes.astype(np.int64) - first
+    n_cases = np.bincount(columns, minlength=int(data.offset[-1]) - first)
+    weight = np.log((1 + N) / (1 + n_cases))[columns]
+    items = csr_array((weight, columns, bags.first), shape=(N, len(n_cases)))
+    length = np.sqrt(np.asarray(items.multiply(items).sum(axis=1)).reshape(-1))
+    return csr_array(diags_array(1.0 / np.where(length > 0, length, 1.0)) @ items)
 
 
 def mismatch(x, case):
@@ -84,36 +123,29 @@ def mismatch(x, case):
 def refine(data, labels, n_groups):
     """Move every case to the group under whose value frequencies it is most probable, a few times. Empty groups stay so."""
     for _ in range(ROUNDS):
-        profiles = log_frequencies(value_counts(data.x, labels, n_groups, int(data.offset[-1])), data.offset)
+        profiles = log_frequencies(value_counts(data, labels, n_groups), data.book)
         empty = np.bincount(labels, minlength=n_groups) == 0
-        before, labels = labels, best_profile(data.x, profiles, empty)
+        before, labels = labels, best_profile(data, profiles, empty)
         if (labels == before).all():
             break
     return labels
 
 
-def merge(data, hyper, labels):
-    """Unite the two groups whose union loses least evidence until there are no more than clusters.
+def log_frequencies(n, book):
+    """(ΣV, groups) float32, log of the frequency of each value in each group, with pseudo-counts."""
+    more = np.where(book.feature < book.n_single, SINGLE_COUNT, ITEM_COUNT)
+    profiles, sizes = np.empty(n.shape, dtype=np.float32), np.diff(book.offset)
+    for s in range(n.shape[1]):
+        total = np.add.reduceat(n[:, s] + more, book.offset[:-1])
+        profiles[:, s] = np.log((n[:, s] + more) / np.repeat(total, sizes))
+    return profiles
 
-    The evidence of a group is that of the model with φ integrated out and ω summed out, if its prototype has the most frequent
-    value of every feature: Σ_j log B(λ + n_j·) / B(λ) + log(q e^E + 1 − q).
-    """
+
+def merge(data, hyper, labels):
+    """Unite the two groups whose union loses least evidence until there are no more than clusters."""
     _, labels = np.unique(labels, return_inverse=True)  # no empty groups
     n_groups = labels.max() + 1
-    n = value_counts(data.x, labels, n_groups, int(data.offset[-1]))
-    lam, c, q = hyper.lam, hyper.c, hyper.q.mean(axis=0)[:, None]
-    starts, (sizes, which) = data.offset[:-1], np.unique(np.diff(data.offset), return_inverse=True)
-    count = np.arange(len(data.x) + 1)
-    none, copied = (gammaln(a + count) - gammaln(a) for a in (lam, lam * (1.0 + c)))
-    sum_none, sum_copied = (gammaln(a + count) - gammaln(a) for a in (lam * sizes[:, None], lam * (sizes[:, None] + c)))
-    which = which.reshape(-1, 1)
-
-    def evidence(n):
-        """Per column."""
-        n_j, top = np.add.reduceat(n, starts), np.maximum.reduceat(n, starts)
-        e = copied[top] - none[top] - (sum_copied[which, n_j] - sum_none[which, n_j])
-        plain = none[n].sum(axis=0) - sum_none[which, n_j].sum(axis=0)
-        return plain + np.logaddexp(np.log(q) + e, np.log1p(-q)).sum(axis=0)
+    n, evidence = value_counts(data, labels, n_groups), group_evidence(data, hyper)
 
     def gain_of(a, others):
         """Of uniting group a with each of the others, a few at a time: temporaries stay small."""
@@ -135,10 +167,39 @@ def merge(data, hyper, labels):
     return np.cumsum(alive)[to[labels]] - 1
 
 
-def log_frequencies(n, offset):
-    """(ΣV, groups) float32, log of the frequency of each value in each group, with one pseudo-count."""
-    profiles = np.empty(n.shape, dtype=np.float32)
-    for s in range(n.shape[1]):
-        total = np.add.reduceat(n[:, s] + 1, offset[:-1])
-        profiles[:, s] = np.log((n[:, s] + 1) / np.repeat(total, np.diff(offset)))
-    return profiles
+def group_evidence(data, hyper):
+    """evidence(n) of groups with counts n, per column: that of the model with φ integrated out.
+
+    For single features ω is summed out, as if the prototype had the most frequent value of each, and all values had the same
+    base measure: Σ_j log B(λ + n_j·) / B(λ) + log(q e^E + 1 − q). Of bags no item is copied: Σ_b log B(λ(·) + n_b·) / B(λ(·)).
+    """
+    book, P = data.book, data.book.n_single
+    end = int(book.offset[P])
+    lam, c, q = hyper.lam, hyper.c, hyper.q[:, :P].mean(axis=0)[:, None]
+    starts, (sizes, which) = book.offset[:P], np.unique(np.diff(book.offset[: P + 1]), return_inverse=True)
+    count = np.arange(len(data.x) + 1)
+    none, copied = (rise(a, count) for a in (lam, lam * (1.0 + c)))
+    sum_none, sum_copied = (rise(a, count) for a in (lam * sizes[:, None], lam * (sizes[:, None] + c)))
+    which, base = which.reshape(-1, 1), lam * book.base[end:, None]
+    totals = lam * np.diff(book.offset[P:])[:, None]
+
+    def single(n):
+        n_j, top = np.add.reduceat(n, starts), np.maximum.reduceat(n, starts)
+        e = copied[top] - none[top] - (sum_copied[which, n_j] - sum_none[which, n_j])
+        plain = none[n].sum(axis=0) - sum_none[which, n_j].sum(axis=0)
+        return plain + np.logaddexp(np.log(q) + e, np.log1p(-q)).sum(axis=0)
+
+    def items(n):
+        some, groups = np.nonzero(n)
+        values = np.bincount(groups, weights=rise(base[some, 0], n[some, groups]), minlength=n.shape[1])
+        return values - rise(totals, np.add.reduceat(n, book.offset[P:-1] - end)).sum(axis=0)
+
+    def evidence(n):
+        found = single(n[:end]) if P else np.zeros(n.shape[1])
+        return found + items(n[end:]) if book.n_bags else found
+
+    return evidence
+
+
+def rise(a, n):
+    return gammaln(a + n) - gammaln(a)

@@ -261,7 +261,7 @@ def how_sure(fitted: Fitted, explained: ModelExplanation) -> tuple[Block, ...]:
         for f in plots.surest_features(c, 15)
     ]
     sure = sum(abs(f.subspace_probability - 0.5) > 0.4 for c in explained.clusters for f in c.features)
-    cells = len(explained.clusters) * explained.n_features
+    cells = max(sum(len(c.features) for c in explained.clusters), 1)
     sentence = "Whether a feature belongs to the subspace of a cluster is nearly certain (at most 10 % of doubt) in "
     sentence += f"{percent(sure / cells)} of all pairs."
     alt = "For each cluster, dots show how probably a feature belongs to the subspace; short lines show that before the data."

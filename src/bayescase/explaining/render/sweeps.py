@@ -203,7 +203,7 @@ def history_strips(clusters: tuple[ClusterExplanation, ...], history: History, m
     for ax, cluster, shown in zip(grid, clusters, features, strict=True):
         s = cluster.cluster
         ax.imshow(
-            history.omega[:, s, shown].T,
+            history.omega[:, s, [cluster.features[j].column for j in shown]].T,
             cmap=ListedColormap(["white", INK]),
             vmin=0,
             vmax=1,

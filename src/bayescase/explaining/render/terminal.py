@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from shutil import get_terminal_size
 
 from rich.markup import escape
 from rich.table import Table
@@ -12,6 +13,7 @@ from ..parts import Card, Distinction
 from ..words import cut, percent, show
 
 MOST_ROWS = 30
+NARROW = 16  # letters of the first column at least
 
 
 def explanation_table(explained: ModelExplanation, title: str = "") -> Table:
@@ -28,31 +30,36 @@ def explanation_table(explained: ModelExplanation, title: str = "") -> Table:
     rich.table.Table
     """
     table = titled(f"{title}: {explained.summary}" if title else explained.summary)
-    table.add_column("Cluster", min_width=22, max_width=36)
+    table.add_column("Cluster", min_width=NARROW, max_width=36)
     table.add_column("More often than elsewhere", no_wrap=True)
     for column in ("Here", "Elsewhere", "Key"):
         table.add_column(column, justify="right", no_wrap=True)
     for cluster in explained.clusters:
         card = cluster.card()
         head = f"[bold]{escape(card.title)}[/]\n{escape(card.size)},\n{escape(card.like)}"
-        table.add_row(head, *("\n".join(column) for column in zip(*card_lines(card), strict=True)))
+        table.add_row(head, *("\n".join(column) for column in zip(*card_lines(card, room_for_words()), strict=True)))
     table.caption, table.caption_justify = f"[not dim]{escape(KEY)}[/]", "left"
     return table
 
 
-def card_lines(card: Card) -> list[tuple[str, ...]]:
+def room_for_words() -> int:
+    """Letters beside a narrow first column, three columns of numbers and the lines between them."""
+    return min(60, max(NARROW, get_terminal_size().columns - NARROW - 36))
+
+
+def card_lines(card: Card, room: int) -> list[tuple[str, ...]]:
     """The lines of a card: words, share here, share elsewhere, probability of a key feature."""
-    lines = [line(d) for d in card.has]
+    lines = [line(d, room) for d in card.has]
     if card.more:
         lines.append((f"  [dim]and {card.more} more[/]", "", "", ""))
     if card.rare:
-        lines += [("  [dim]less often:[/]", "", "", ""), *map(line, card.rare)]
+        lines += [("  [dim]less often:[/]", "", "", ""), *(line(d, room) for d in card.rare)]
     return lines or [("  nothing for certain", "", "", "")]
 
 
-def line(d: Distinction) -> tuple[str, ...]:
-    words = escape(cut(d.words, 60))
-    key = percent(d.probability)
+def line(d: Distinction, room: int) -> tuple[str, ...]:
+    words = escape(cut(d.words, room))
+    key = percent(d.probability) if d.probability else ""
     return (
         f"* [bold]{words}[/]" if d.key else f"  {words}",
         percent(d.here),

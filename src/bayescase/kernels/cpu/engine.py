@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...state import chunks, smallest_int
+from ...state import Cells, chunks, longest
 from ..contract import Best, Counts, Moved
-from .means import add_memberships, add_overlap, fill_counts
+from .means import add_memberships, add_overlap, fill_counts, find_single, spell_out
 from .rows import score_p, update_z
 from .tables import make_scratch
 
@@ -18,42 +18,59 @@ BLOCK_CELLS = 1 << 16  # a block smaller than this costs more to hand to a threa
 
 
 class Block(NamedTuple):
-    """Rows side by side, `width` cells each: what kernels get of the data."""
+    """Rows side by side: what kernels get of the data."""
 
     x: np.ndarray  # (cells,) codes, -1 missing
-    z: np.ndarray  # (cells,) labels; (0,) of candidates
+    z: np.ndarray  # (cells,) labels, of rows with several; (0,) of candidates
+    one: np.ndarray  # (size,) label of the rows that have only one, -1 of the others; (0,) of candidates
+    first: np.ndarray  # (size + 1,) first cell of each row; (0,) if all rows have `width` cells
     held: np.ndarray  # (size,) or (0,)
     size: int
-    width: int
+    width: int  # 0 if rows differ in length
     number: int  # of the first row among all: the keys of random numbers go by that
     gaps: bool  # is any cell missing?
 
 
-def make_block(x, z=None, held=None, number=0):
-    """A block from tables of codes and labels, whose memory it shares."""
-    none = np.zeros(0, dtype=np.int64)
-    z = none.astype(np.uint8) if z is None else z.reshape(-1)
-    return Block(np.ascontiguousarray(x).reshape(-1), z, none if held is None else held, *x.shape, int(number), has_gaps(x))
+NONE = np.zeros(0, dtype=np.int64)
 
 
-def has_gaps(x):
-    return any(bool((x[rows] < 0).any()) for rows in chunks(*x.shape))
+def make_block(cells, width, z=None, held=NONE, number=0):
+    """A block of rows of `width` cells each, or of any length if that is 0; it shares the memory of cells and labels."""
+    first = NONE if width else cells.first
+    z = NONE.astype(np.uint8) if z is None else z.reshape(-1)
+    one = np.full(len(cells.first) - 1 if len(z) else 0, -1)
+    return Block(cells.codes, z, one, first, held, len(cells.first) - 1, width, int(number), has_gaps(cells.codes))
+
+
+def has_gaps(codes):
+    return any(bool((codes[part] < 0).any()) for part in chunks(len(codes), 1))
+
+
+def width_of(data):
+    """Cells of every row, 0 if that differs."""
+    return 0 if data.bags is not None else data.x.shape[1]
 
 
 class Threads:
     """Threads, with a scratch for as many as work at a time, and the number of blocks that one chain's rows are cut into."""
 
-    def __init__(self, offset, S, n_jobs=1, n_blocks=1):
+    def __init__(self, data, S, n_jobs=1, n_blocks=1):
         self.n_blocks = n_blocks
         self.pool = ThreadPoolExecutor(n_jobs)
         self.free: SimpleQueue = SimpleQueue()
         for _ in range(n_jobs):
-            self.free.put(make_scratch(offset, S, smallest_int(S)))
+            self.free.put(make_scratch(data.book, S, longest(data.cells)))
 
     def parts(self, n):
         """Ranges that cover 0 .. n - 1, one for each block."""
-        edges = np.linspace(0, n, min(self.n_blocks, max(n, 1)) + 1).astype(int)
-        return [(int(lo), int(hi)) for lo, hi in itertools.pairwise(edges)]
+        return self.parts_of(np.arange(n + 1))
+
+    def parts_of(self, first):
+        """Ranges of rows with about as many cells each; row i begins with cell first[i]."""
+        n = len(first) - 1
+        edges = np.linspace(first[0], first[-1], min(self.n_blocks, max(n, 1)) + 1).astype(int)
+        rows = np.searchsorted(first, edges)
+        return [(int(lo), int(hi)) for lo, hi in itertools.pairwise(rows)]
 
     def each(self, parts, work, collect=None):
         """work(scratch, lo, hi) for every range; then collect(scratch), one at a time."""
@@ -80,29 +97,30 @@ class Threads:
 
 def threads_for(data, S, n_chains, n_jobs):
     """Chains run side by side if there are enough of them; else one after the other, its rows in blocks."""
-    n_blocks = 1 if n_chains >= n_jobs else min(n_jobs, max(1, data.x.size // BLOCK_CELLS))
-    return Threads(data.offset, S, n_jobs, n_blocks)
+    n_blocks = 1 if n_chains >= n_jobs else min(n_jobs, max(1, len(data.cells.codes) // BLOCK_CELLS))
+    return Threads(data, S, n_jobs, n_blocks)
 
 
 class CpuRows:
-    """One chain's rows, in memory. `z` is (N, P), shared with whoever made it."""
+    """One chain's rows, in memory. `z` has a label for every cell, (N, P) or flat, shared with whoever made it."""
 
-    def __init__(self, threads, x, z, held, S, number=0):
-        self.threads, self.S = threads, S
-        self.x, self.z = x, z
-        self.block = make_block(x, z, held, number)
-        self.parts = threads.parts(len(x))
-        self.memberships = np.zeros((len(x), S), dtype=np.float32)
+    def __init__(self, threads, data, z, S, number=0):
+        cells = data.cells
+        self.threads, self.S, self.z = threads, S, z.reshape(-1)
+        self.first, self.width = cells.first, longest(cells)
+        self.block = make_block(cells, width_of(data), z, data.z_held, number)
+        self.parts = threads.parts_of(cells.first)
+        self.memberships = np.zeros((len(data.x), S), dtype=np.float32)
         self.former: np.ndarray | None = None
 
     def recount(self, n_values):
-        P = self.block.width
-        counts = Counts(np.zeros((n_values, self.S), dtype=np.int32), np.zeros((self.S, P + 1), dtype=np.int64))
+        shape = (self.S, self.width + 1)
+        counts = Counts(np.zeros((n_values, self.S), dtype=np.int32), np.zeros(shape, dtype=np.int64))
         fill_counts(self.block, *counts)
         return counts
 
     def update_z(self, tables, key, by_cell=True):
-        moved = Moved.none(tables.phi.shape[1] - 1, self.S, self.block.width)
+        moved = Moved.none(tables.leave.shape[1] - 1, self.S, self.width)
         self.threads.each(
             self.parts,
             lambda scratch, lo, hi: update_z(self.block, tables, by_cell, key, scratch, lo, hi),
@@ -136,29 +154,54 @@ class CpuRows:
         )
 
     def take(self, rows):
-        z = self.z[rows]
-        return self.x[rows], z, self.block.held[rows] if len(self.block.held) else np.full(len(z), -1)
+        spell_out(self.block)
+        cells, places = take_cells(self.block.x, self.first, rows)
+        held = self.block.held[rows] if len(self.block.held) else np.full(len(cells.first) - 1, -1)
+        return cells, self.z[places], held
+
+    def labels(self):
+        spell_out(self.block)
+        return self.z
 
     def put(self, rows, z):
-        self.z[rows] = z
+        _, places = take_cells(self.block.x, self.first, rows)
+        self.z[places] = z
+        find_single(self.block)
+
+    def put_labels(self, z):
+        self.z[:] = z.reshape(-1)
+        find_single(self.block)
 
     def hold(self, held):
         self.block = self.block._replace(held=held)
         few = np.flatnonzero(held >= 0)
-        self.z[few] = held[few, None]
+        _, places = take_cells(self.block.x, self.first, few)
+        spell_out(self.block)
+        self.z[places] = np.repeat(held[few], np.diff(self.first)[few])
+        find_single(self.block)
+
+
+def take_cells(codes, first, rows):
+    """(cells of some rows, their places among all)."""
+    sizes = np.diff(first)[rows]
+    start = np.concatenate([[0], np.cumsum(sizes)])
+    places = np.repeat(first[:-1][rows] - start[:-1], sizes) + np.arange(start[-1])
+    return Cells(codes[places], start), places
 
 
 class CpuCandidates:
     """The catalogue, in memory."""
 
-    def __init__(self, threads, x, log_weight, number=0):
-        self.threads, self.x, self.log_weight = threads, x, log_weight
-        self.block = make_block(x, number=number)
-        self.parts = threads.parts(len(x))
+    def __init__(self, threads, data, number=0):
+        self.threads, self.cells, self.log_weight = threads, data.candidate_cells, data.log_weight
+        width = 0 if data.candidate_bags is not None else data.candidates.shape[1]
+        self.block = make_block(self.cells, width, number=number)
+        self.parts = threads.parts_of(self.cells.first)
+        self.most = longest(self.cells)
 
     def score(self, copies, key):
         S = copies.top.shape[1]
-        best = Best.none(S, self.x.shape[1])
+        best = Best.none(S, self.most)
 
         def collect(scratch):
             better = (scratch.best > best.score) | ((scratch.best == best.score) & (scratch.arg < best.row))
@@ -169,7 +212,9 @@ class CpuCandidates:
             lambda scratch, lo, hi: score_p(self.block, self.log_weight, copies, key, scratch, lo, hi),
             collect,
         )
-        best.codes[:] = self.x[best.row]
+        codes, first = self.cells
+        for s, m in enumerate(best.row):
+            best.codes[s, : first[m + 1] - first[m]] = codes[first[m] : first[m + 1]]
         best.log_weight[:] = self.log_weight[best.row, np.arange(S) % self.log_weight.shape[1]]
         best.row[:] += self.block.number
         return best

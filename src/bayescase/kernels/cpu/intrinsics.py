@@ -63,6 +63,95 @@ def add(typing_context, a, b):
 
 
 @intrinsic
+def sub(typing_context, a, b):
+    def generate(context, builder, signature, args):
+        return builder.fsub(*args)
+
+    return _lanes(a, b), generate
+
+
+@intrinsic
+def mul(typing_context, a, b):
+    def generate(context, builder, signature, args):
+        return builder.fmul(*args)
+
+    return _lanes(a, b), generate
+
+
+@intrinsic
+def div(typing_context, a, b):
+    def generate(context, builder, signature, args):
+        return builder.fdiv(*args)
+
+    return _lanes(a, b), generate
+
+
+@intrinsic
+def larger(typing_context, a, b):
+    """Lane by lane."""
+
+    def generate(context, builder, signature, args):
+        return builder.select(builder.fcmp_ordered(">", *args), *args)
+
+    return _lanes(a, b), generate
+
+
+@intrinsic
+def every(typing_context, number):
+    """A number in every lane."""
+
+    def generate(context, builder, signature, args):
+        word = ir.VectorType(ir.IntType(32), WIDTH)
+        first = builder.insert_element(ir.Constant(_F32, ir.Undefined), args[0], ir.IntType(32)(0))
+        return builder.shuffle_vector(first, ir.Constant(_F32, ir.Undefined), ir.Constant(word, [0] * WIDTH))
+
+    return _lanes(types.float32), generate
+
+
+@intrinsic
+def total(typing_context, lanes):
+    """Their sum, halves added to halves: the same order on every processor."""
+
+    def generate(context, builder, signature, args):
+        value, width = args[0], WIDTH
+        while width > 1:
+            width //= 2
+            order = ir.Constant(ir.VectorType(ir.IntType(32), width), list(range(width)))
+            other = ir.Constant(ir.VectorType(ir.IntType(32), width), list(range(width, 2 * width)))
+            nothing = ir.Constant(value.type, ir.Undefined)
+            value = builder.fadd(builder.shuffle_vector(value, nothing, order), builder.shuffle_vector(value, nothing, other))
+        return builder.extract_element(value, ir.IntType(32)(0))
+
+    return types.float32(lanes), generate
+
+
+@intrinsic
+def store(typing_context, array, index, lanes):
+    """array[index : index + WIDTH] = lanes, for a flat float32 array."""
+
+    def generate(context, builder, signature, args):
+        builder.store(args[2], _at(context, builder, signature.args[0], args[0], args[1], _F32), align=4)
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, lanes), generate
+
+
+@intrinsic
+def differences(typing_context, array, index, other, other_index, number):
+    """array[index + k] + other[other_index + k] − number of flat float64 arrays, as lanes: summed in float64 first."""
+
+    def generate(context, builder, signature, args):
+        a = builder.load(_at(context, builder, signature.args[0], args[0], args[1], _F64), align=8)
+        b = builder.load(_at(context, builder, signature.args[2], args[2], args[3], _F64), align=8)
+        word = ir.VectorType(ir.IntType(32), WIDTH)
+        first = builder.insert_element(ir.Constant(_F64, ir.Undefined), args[4], ir.IntType(32)(0))
+        every = builder.shuffle_vector(first, ir.Constant(_F64, ir.Undefined), ir.Constant(word, [0] * WIDTH))
+        return builder.fptrunc(builder.fsub(builder.fadd(a, b), every), _F32)
+
+    return _lanes(array, types.intp, other, types.intp, types.float64), generate
+
+
+@intrinsic
 def add_to(typing_context, array, index, lanes):
     """array[index : index + WIDTH] += lanes, for a flat float64 array."""
 

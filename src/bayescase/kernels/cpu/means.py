@@ -2,26 +2,66 @@
 
 import numpy as np
 
-from ..equations import compiled
+from ..compiling import compiled, inner
 from .intrinsics import borrow, span
-from .rows import row_labels
+from .labels import count_gaps, row_labels
+from .sums import row_span
 from .tables import fill_g
+
+
+@compiled
+def find_single(block):
+    """Which rows have one label: block.one from block.z. A row without cells counts as one of label 0."""
+    for i in range(block.size):
+        start, size = row_span(block, i)
+        own, mixed = np.int64(0), False
+        seen = False
+        for c in range(start, start + size):
+            if block.x[c] >= 0:
+                mixed |= seen and block.z[c] != own
+                own, seen = np.int64(block.z[c]), True
+        block.one[i] = -1 if mixed else own
+
+
+@compiled
+def spell_out(block):
+    """Give the cells of rows with one label that label: while they have one, it stands in block.one alone."""
+    for i in range(block.size):
+        if block.one[i] >= 0:
+            start, size = row_span(block, i)
+            block.z[start : start + size] = block.one[i]
+
+
+@inner
+def labels_of(block, i, n, used):
+    """n_is of row i and the labels in use; n must be 0 before. Returns how many labels there are."""
+    start, size = row_span(block, i)
+    x = span(block.x, start, size)
+    if block.one[i] < 0:
+        return row_labels(x, span(block.z, start, size), block.gaps, n, used)
+    cells = size - count_gaps(x) if block.gaps else size
+    if cells == 0:
+        return 0
+    used[0] = block.one[i]
+    n[used[0]] = cells
+    return 1
 
 
 @compiled
 def fill_counts(block, n_sv, n_rows):
     """The counts of z, from nothing."""
-    x, z, P = borrow(block.x), borrow(block.z), block.width
-    n = np.zeros(n_sv.shape[1])
+    block, n = borrow(block), np.zeros(n_sv.shape[1])
     n_sv[:] = 0
     n_rows[:] = 0
     for i in range(block.size):
-        xi, zi = span(x, i * P, P), span(z, i * P, P)
+        start, size = row_span(block, i)
+        xi, zi, one = span(block.x, start, size), span(block.z, start, size), block.one[i]
         n[:] = 0
-        for j in range(P):
+        for j in range(size):
             if xi[j] >= 0:
-                n_sv[xi[j], zi[j]] += 1
-                n[zi[j]] += 1
+                s = np.int64(zi[j]) if one < 0 else one
+                n_sv[xi[j], s] += 1
+                n[s] += 1
         for s in range(len(n)):
             if n[s] > 0:
                 n_rows[s, int(n[s])] += 1
@@ -30,10 +70,10 @@ def fill_counts(block, n_sv, n_rows):
 @compiled
 def add_overlap(block, mean, row, total):
     """total[r, s] += Σ_i mean[i, r] n_is / n_i: how much label s of this draw lies on reference label r."""
-    x, z, P = borrow(block.x), borrow(block.z), block.width
+    block = borrow(block)
     n, used, S = row.n, row.used, mean.shape[1]
     for i in range(block.size):
-        k = row_labels(span(x, i * P, P), span(z, i * P, P), block.gaps, n, used)
+        k = labels_of(block, i, n, used)
         observed = 0.0
         for t in range(k):
             observed += n[used[t]]
@@ -47,10 +87,10 @@ def add_overlap(block, mean, row, total):
 @compiled
 def add_memberships(block, alpha, beta, to, weight, row, mean):
     """mean[i] += weight (E[π_i | z] − mean[i]), with E[π_is | z] = (α β_s + n_is) / (α + n_i); label s counts as to[s]."""
-    x, z, P = borrow(block.x), borrow(block.z), block.width
+    block = borrow(block)
     n, used, S = row.n, row.used, mean.shape[1]
     for i in range(block.size):
-        k = row_labels(span(x, i * P, P), span(z, i * P, P), block.gaps, n, used)
+        k = labels_of(block, i, n, used)
         observed = 0.0
         for t in range(k):
             observed += n[used[t]]
@@ -64,10 +104,12 @@ def add_memberships(block, alpha, beta, to, weight, row, mean):
 @compiled
 def copied(book, u, omega):
     """(ΣV, S) ω_sj K_j(p_sj, v): how much of each value's pseudo-counts is copied from the prototype."""
-    S, P = omega.shape
+    S = len(omega)
     k_sv = np.zeros((book.offset[-1], S))
     for s in range(S):
-        for j in range(P):
+        for v in range(book.offset[book.n_single], book.offset[-1]):  # items: only those of the prototype can be on
+            k_sv[v, s] = omega[s, book.column[v]]
+        for j in range(book.n_single):
             if u[s, j] >= 0 and omega[s, j]:
                 for k in range(book.k_ptr[u[s, j]], book.k_ptr[u[s, j] + 1]):
                     k_sv[book.k_idx[k], s] = book.k_val[k]
@@ -80,8 +122,8 @@ def add_values(book, hyper, state, to, weight, value, mean, table):
 
     The draw's own E[φ] is left in `table`, unless that has no rows; `value` is scratch, (V, S).
     """
-    S, P = state.omega.shape
-    for j in range(P):
+    S = len(state.omega)
+    for j in range(book.n_single):
         v0, v1 = book.offset[j], book.offset[j + 1]
         for s in range(S):
             fill_g(book, hyper, j, state.u[s, j], state.omega[s, j], value, v0, s)

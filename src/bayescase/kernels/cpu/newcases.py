@@ -8,10 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..equations import compiled, inner
+from ..compiling import compiled, inner
 from ..rng import categorical, derive, uniform
+from .cells import move_cells
 from .intrinsics import span
-from .rows import group_sums, move_cells, relabel_row, row_labels, row_sums
+from .labels import rename_cells, row_labels
+from .relabel import group_sums, relabel_row
+from .sums import block_sums, row_span, row_sums
 from .tables import ROWS, Scratch, Tables, fill_row, lanes_for, make_scratch, make_tables, row_rises
 
 BURN, KEEP = 3, 6  # sweeps of a new case per table: there are several tables, and they differ more than the sweeps
@@ -26,28 +29,27 @@ class Fold(NamedTuple):
     alpha: float
     beta: np.ndarray  # (S,)
     scratch: Scratch
-    z: np.ndarray  # (ROWS · P,)
+    z: np.ndarray  # (longest case,)
 
 
-def make_fold(offset, hyper, phi):
-    """phi is (ΣV, S); of hyper α and β are used."""
-    S, P = phi.shape[1], len(offset) - 1
-    tables = make_tables(offset, S)
+def make_fold(book, hyper, phi, width):
+    """phi is (ΣV, S); of hyper α and β are used; width: cells of the longest case."""
+    S = phi.shape[1]
+    tables = make_tables(book, S, width)
     tables.a[:] = hyper.alpha * hyper.beta
-    tables.rise[:] = row_rises(hyper, P)
-    phi = phi.astype(float)
-    log_phi = np.log(np.maximum(phi, 1e-300))
-    fill_rows(offset, tables, log_phi, phi, lanes_for(S))
-    z = np.zeros(ROWS * P, dtype=np.int64)
-    log_top = np.append(0.0, log_phi.max(axis=1))
-    return Fold(tables, log_top, hyper.alpha, hyper.beta, make_scratch(offset, S, z.dtype), z)
+    tables.rise.reshape(width + 1, -1)[:, :S] = row_rises(hyper, width)
+    log_phi = np.zeros((len(phi), lanes_for(S)), dtype=np.float32)
+    log_phi[:, :S] = np.log(np.maximum(phi, 1e-38))
+    fill_rows(tables, log_phi.reshape(-1), lanes_for(S))
+    z = np.zeros(width, dtype=np.int64)
+    log_top = np.append(0.0, log_phi[:, :S].max(axis=1))
+    return Fold(tables, log_top, hyper.alpha, hyper.beta, make_scratch(book, S, width), z)
 
 
 @compiled
-def fill_rows(offset, tables, log_phi, phi, lanes):
-    for j in range(len(offset) - 1):
-        for v in range(offset[j], offset[j + 1]):
-            fill_row(tables, log_phi, phi, v, v + 1, j, v == offset[j], lanes)
+def fill_rows(tables, log_phi, lanes):
+    for v in range(tables.leave.shape[1] - 1):
+        fill_row(tables, log_phi, v * lanes, v + 1, lanes)
 
 
 @compiled
@@ -59,98 +61,98 @@ def row_hash(x):
     return key
 
 
-def row_hashes(x):
-    """(N,) the hash of every row of a table."""
-    out = np.empty(len(x), dtype=np.uint64)
-    fill_hashes(x, out)
+def row_hashes(cells):
+    """(N,) the hash of every row."""
+    out = np.empty(len(cells.first) - 1, dtype=np.uint64)
+    fill_hashes(cells, out)
     return out
 
 
 @compiled
-def fill_hashes(x, out):
-    for i in range(len(x)):
-        out[i] = row_hash(x[i])
+def fill_hashes(cells, out):
+    for i in range(len(out)):
+        out[i] = row_hash(cells.codes[cells.first[i] : cells.first[i + 1]])
 
 
 @compiled
 def sweep_row(x, z, fold, key, sums, at):
-    """One relabel and cell sweep over the cells x of a row; its `row_sums` are at sums[at]. Returns the labels in use."""
-    tables, row = fold.tables, fold.scratch.row
+    """One relabel and cell sweep over the cells x of a row; its `row_sums` are at sums[at]. Leaves n_is in the scratch."""
+    tables, row, nothing = fold.tables, fold.scratch.row, fold.scratch.tally.delta
     lanes = len(fold.scratch.sums) // ROWS
+    row.n[:] = 0
     k = row_labels(x, z, True, row.n, row.used)
     if k < len(fold.beta):
         group_sums(x, z, tables.log_phi, lanes, k, sums, at, row)
-        relabel_row(x, z, tables.rise, key, row.groups, np.int64(0), lanes, k, row)
+        if relabel_row(x, tables.rise, key, row.groups, np.int64(0), lanes, k, row):
+            rename_cells(x, z, row.to, nothing)
     if fold.alpha > 0.0:
-        _, k = move_cells(x, z, tables, key, k, row)
-    return k
+        move_cells(x, z, tables, lanes, key, k, row, nothing)
 
 
 @compiled
-def fold_in(x, fold, seed, mean):
+def fold_in(block, fold, seed, mean):
     """mean[i] += E[π_i | x_i, φ], by Gibbs sampling with π integrated out; exact at α = 0."""
-    S, P = len(fold.beta), x.shape[1]
+    S = len(fold.beta)
     lanes = len(fold.scratch.sums) // ROWS
-    sums, n, used = fold.scratch.sums, fold.scratch.row.n, fold.scratch.row.used
-    alpha, beta, a, rise, z = fold.alpha, fold.beta, fold.tables.a, fold.tables.rise, fold.z
-    x = x.reshape(-1)
-    n[:] = 0
+    sums, n = fold.scratch.sums, fold.scratch.row.n
+    alpha, beta, a, rise = fold.alpha, fold.beta, fold.tables.a, fold.tables.rise
     w = np.zeros(S)
-    for i0 in range(0, len(mean), ROWS):
-        i1 = min(i0 + ROWS, len(mean))
-        row_sums(fold.tables.log_phi, lanes, x, P, i0, i1, sums)
-        for i in range(i1 - i0):
-            xi, zi = span(x, (i0 + i) * P, P), span(z, i * P, P)
+    for i0 in range(0, block.size, ROWS):
+        i1 = min(i0 + ROWS, block.size)
+        block_sums(block, fold.tables.log_phi, lanes, i0, i1, sums)
+        for i in range(i0, i1):
+            start, size = row_span(block, i)
+            xi, zi, at = span(block.x, start, size), span(fold.z, np.int64(0), size), (i - i0) * lanes
             observed = 0
-            for j in range(P):
+            for j in range(size):
                 observed += xi[j] >= 0
             total = 0.0
             top = -np.inf
             for s in range(S):
-                w[s] = sums[i * lanes + s] + rise[observed, s]
+                w[s] = sums[at + s] + rise[observed * lanes + s]
                 top = max(top, w[s])
             for s in range(S):
                 w[s] = exp(w[s] - top)
                 total += w[s]
             if alpha == 0.0 or observed == 0:
                 for s in range(S):
-                    mean[i0 + i, s] += w[s] / total if observed else beta[s]
+                    mean[i, s] += w[s] / total if observed else beta[s]
                 continue
             key = derive(seed, row_hash(xi))
             zi[:] = categorical(w, S, uniform(key, 0))
             for t in range(BURN + KEEP):
-                k = sweep_row(xi, zi, fold, derive(key, t + 1), sums, i * lanes)
+                sweep_row(xi, zi, fold, derive(key, t + 1), sums, at)
                 if t >= BURN:
                     for s in range(S):
-                        mean[i0 + i, s] += (a[s] + n[s]) / (alpha + observed) / KEEP
-                for t in range(k):
-                    n[used[t]] = 0
+                        mean[i, s] += (a[s] + n[s]) / (alpha + observed) / KEEP
 
 
 @compiled
-def predict_pure(x, fold, prob, out):
+def predict_pure(x, fold, prob, smooth, out):
     """If the cells before j share one label: prob[j, s] that it is s, and out[j] = p(x_j | they share one, φ).
 
-    out[j] = Σ_s prob[j, s] (n φ_s(x_j) + Σ_t a_t φ_t(x_j)) / (α + n), with n cells before.
+    out[j] = Σ_s prob[j, s] (n φ_s(x_j) + σ_j) / (α + n), with n cells before and σ_j = Σ_t a_t φ_t(x_j), left in smooth[j].
     """
     a = fold.tables.a
     S, lanes = len(a), len(fold.scratch.sums) // ROWS
-    phi, log_phi, smooth = fold.tables.phi, fold.tables.log_phi, fold.tables.smooth
+    phi, log_phi = fold.tables.phi, fold.tables.log_phi
     w, n = np.zeros(S), 0
     for j in range(len(x)):
         if x[j] < 0:
             continue
-        v = np.intp(x[j]) + 1
-        top, total, mean = w.max(), 0.0, 0.0
+        at = (np.intp(x[j]) + 1) * lanes
+        top, norm, mean = w.max(), 0.0, 0.0
+        smooth[j] = 0.0
         for s in range(S):
             prob[j, s] = exp(w[s] - top)
-            total += prob[j, s]
+            norm += prob[j, s]
+            smooth[j] += a[s] * phi[at + s]
         for s in range(S):
-            prob[j, s] /= total
-            mean += prob[j, s] * phi[s, v]
-        out[j] = (n * mean + smooth[v]) / (fold.alpha + n)
+            prob[j, s] /= norm
+            mean += prob[j, s] * phi[at + s]
+        out[j] = (n * mean + smooth[j]) / (fold.alpha + n)
         for s in range(S):
-            w[s] += log_phi[v * lanes + s] + log(a[s] + n)
+            w[s] += log_phi[at + s] + log(a[s] + n)
         n += 1
 
 
@@ -170,10 +172,10 @@ def log_mixture(x, fold):
 
 
 @inner
-def left_to_right(x, fold, key, pure, prob, w):
+def left_to_right(x, fold, key, pure, prob, smooth, w):
     """log of one unbiased estimate of p(x | φ), the cells taken one after the other."""
     S, P, a, alpha = len(fold.beta), len(x), fold.tables.a, fold.alpha
-    phi, smooth, n, z, sums = fold.tables.phi, fold.tables.smooth, fold.scratch.row.n, fold.z, fold.scratch.sums
+    phi, n, z, sums = fold.tables.phi, fold.scratch.row.n, fold.z, fold.scratch.sums
     lanes, stride = len(sums) // ROWS, max(1, P // STOPS)
     seen, value, k = 0, 0.0, 0
     for j in range(P):
@@ -183,55 +185,57 @@ def left_to_right(x, fold, key, pure, prob, w):
         if j % stride == 0 and seen > 0:
             if k == 1:
                 z[:j] = categorical(prob[j], S, uniform(cell_key, 0))
-            n[:] = 0
             before = span(x, np.int64(0), j)
             row_sums(fold.tables.log_phi, lanes, before, j, np.int64(0), np.int64(1), sums)
-            k = sweep_row(before, span(z, np.int64(0), j), fold, derive(cell_key, 1), sums, np.int64(0))
-        v = np.intp(x[j]) + 1
+            sweep_row(before, span(z, np.int64(0), j), fold, derive(cell_key, 1), sums, np.int64(0))
+            k = 0
+            for s in range(S):
+                k += n[s] > 0
+        at = (np.intp(x[j]) + 1) * lanes
         if k <= 1:
             value += log(pure[j])
             k = 1
-            # x_j comes with the shared label, or as if from a fresh draw of one: σ = Σ_t a_t φ_t
-            if seen > 0 and uniform(cell_key, 2) * pure[j] * (alpha + seen) < smooth[v]:
+            # x_j comes with the shared label, or as if from a fresh draw of one, with weight σ_j
+            if seen > 0 and uniform(cell_key, 2) * pure[j] * (alpha + seen) < smooth[j]:
                 own = categorical(prob[j], S, uniform(cell_key, 3))
                 for s in range(S):
-                    w[s] = a[s] * phi[s, v]
+                    w[s] = a[s] * phi[at + s]
                 b = categorical(w, S, uniform(cell_key, 4))
                 if b != own:
                     n[:] = 0
-                    n[own], n[b], k = seen, 1.0, 2
+                    n[own], n[b], k = seen, 1, 2
                     z[:j], z[j] = own, b
         else:
-            total = 0.0
+            norm = 0.0
             for s in range(S):
-                w[s] = (a[s] + n[s]) * phi[s, v]
-                total += w[s]
-            value += log(total / (alpha + seen))
+                w[s] = (a[s] + n[s]) * phi[at + s]
+                norm += w[s]
+            value += log(norm / (alpha + seen))
             b = categorical(w, S, uniform(cell_key, 2))
             z[j] = b
             k += n[b] == 0
             n[b] += 1
         seen += 1
-    n[:] = 0
     return value
 
 
 @compiled
-def log_probability(x, fold, seed, out):
+def log_probability(block, fold, seed, out):
     """out[i, r] = log of an unbiased estimate r of p(x_i | φ): left to right (Wallach et al. 2009; Buntine 2009).
 
     Each cell's predictive probability given the cells before it, whose labels are swept again at up to STOPS places. As long
     as these share one label, and at small α most do, it is summed over which one (k = 1 above, the label not yet drawn);
     with a label at hand, the estimate of a few runs is far too low. Exact at α = 0: log Σ_s β_s Π_j φ_s(x_ij).
     """
-    S, P = len(fold.beta), x.shape[1]
-    w, pure, prob = np.zeros(S), np.zeros(P), np.zeros((P, S))
-    for i in range(len(x)):
-        row = x[i]
+    S, longest = len(fold.beta), len(fold.z)
+    w, pure, prob, smooth = np.zeros(S), np.zeros(longest), np.zeros((longest, S)), np.zeros(longest)
+    for i in range(block.size):
+        start, size = row_span(block, i)
+        x = span(block.x, start, size)
         if fold.alpha == 0.0:
-            out[i, :] = log_mixture(row, fold)
+            out[i, :] = log_mixture(x, fold)
             continue
-        key = derive(seed, row_hash(row))
-        predict_pure(row, fold, prob, pure)
+        key = derive(seed, row_hash(x))
+        predict_pure(x, fold, prob, smooth, pure)
         for r in range(out.shape[1]):
-            out[i, r] = left_to_right(row, fold, derive(key, r), pure, prob, w)
+            out[i, r] = left_to_right(x, fold, derive(key, r), pure, prob, smooth, w)

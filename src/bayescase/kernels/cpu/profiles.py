@@ -2,36 +2,43 @@
 
 import numpy as np
 
-from ..equations import compiled
-from .rows import row_sums
+from ..compiling import compiled
+from .engine import make_block, width_of
+from .sums import block_sums
 from .tables import ROWS, lanes_for
 
 
-def value_counts(x, labels, n_groups, n_values):
+def value_counts(data, labels, n_groups):
     """(ΣV, groups) How often each value occurs in each group."""
-    n = np.zeros((n_values, n_groups), dtype=np.int32)
-    add_counts(x, labels, n)
+    n = np.zeros((int(data.offset[-1]), n_groups), dtype=np.int32)
+    add_counts(*data.cells, labels, n)
     return n
 
 
 @compiled
-def add_counts(x, labels, n):
-    for i in range(x.shape[0]):
-        for j in range(x.shape[1]):
-            if x[i, j] >= 0:
-                n[x[i, j], labels[i]] += 1
+def add_counts(codes, first, labels, n):
+    for i in range(len(labels)):
+        for c in range(first[i], first[i + 1]):
+            if codes[c] >= 0:
+                n[codes[c], labels[i]] += 1
 
 
-def best_profile(x, profiles, closed):
+def best_profile(data, profiles, closed):
     """(N,) The group under which each row is most probable, none that is closed; profiles[v, g] is a log frequency."""
     V, n_groups = profiles.shape
     lanes = lanes_for(n_groups)
     table = np.zeros((V + 1, lanes), dtype=np.float32)  # a missing cell is at 0
     table[1:, :n_groups] = profiles
-    sums, labels, flat = np.zeros(ROWS * lanes), np.empty(len(x), dtype=np.int64), np.ascontiguousarray(x).reshape(-1)
-    for lo in range(0, len(x), ROWS):
-        hi = min(lo + ROWS, len(x))
-        row_sums(table.reshape(-1), lanes, flat, x.shape[1], lo, hi, sums)
+    block = make_block(data.cells, width_of(data))
+    sums, labels = np.zeros(ROWS * lanes), np.empty(len(data.x), dtype=np.int64)
+    for lo in range(0, len(labels), ROWS):
+        hi = min(lo + ROWS, len(labels))
+        sum_block(block, table.reshape(-1), lanes, lo, hi, sums)
         fit = sums[: (hi - lo) * lanes].reshape(-1, lanes)[:, :n_groups]
         labels[lo:hi] = np.where(closed, -np.inf, fit).argmax(axis=1)
     return labels
+
+
+@compiled
+def sum_block(block, table, lanes, lo, hi, sums):
+    block_sums(block, table, lanes, lo, hi, sums)

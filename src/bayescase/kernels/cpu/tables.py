@@ -3,20 +3,21 @@
 Tables have a row 0 for missing cells: value v is at v + 1. A missing cell adds nothing to a sum and never moves.
 """
 
-from math import exp, log
+from math import exp
 from typing import NamedTuple
 
 import numpy as np
 
 from ... import model
-from ..equations import compiled, g, inner, log_copy, log_rise, omega_logit, row_weight
-from ..rng import derive, log_gamma, uniform
-from .intrinsics import WIDTH
+from ..compiling import compiled, inner
+from ..equations import g, log_copy, log_rise, omega_logit, row_weight
+from ..rng import derive, uniform
+from .intrinsics import WIDTH, add, every, larger, load, store, sub, zeros
+from .lanes_math import draw_log_gammas, exp_lanes, log_lanes
 
 ROWS = 32  # rows whose sums are made together
 CACHED_RISES = 1 << 22  # entries of log Γ kept in tables
 SMALLEST = 1e-37  # of φ: still a normal float32
-ROUND_UP = 1.00001  # more than float32 loses
 
 
 class Rises(NamedTuple):
@@ -24,8 +25,8 @@ class Rises(NamedTuple):
 
     const: np.ndarray  # (C,)
     table: np.ndarray  # (C, n)
-    one: int  # which constant is λ
-    k: np.ndarray  # (nnz K,) λ (1 + c K)
+    one: np.ndarray  # (ΣV,) which constant is λ(v)
+    k: np.ndarray  # (nnz K,) λ(v) (1 + c K)
     sum0: np.ndarray  # (P,) Σ_v g with ω = 0
     sum1: np.ndarray  # (ΣV,) Σ_v g with ω = 1 and prototype value u
 
@@ -33,12 +34,12 @@ class Rises(NamedTuple):
 class Tables(NamedTuple):
     """What rows are drawn by: φ for cell moves, log φ for relabel moves, and the prior of a row. Goes out to every engine."""
 
-    phi: np.ndarray  # (S, ΣV + 1) float32
+    phi: np.ndarray  # ((ΣV + 1) · lanes,) float32
     log_phi: np.ndarray  # ((ΣV + 1) · lanes,) float32, less its maximum over s
     smooth: np.ndarray  # (ΣV + 1,) float32, Σ_s α β_s φ_s(v)
-    bound: np.ndarray  # (S, P) float32, no cell of feature j is likelier to leave label s if the P − 1 others have it
+    leave: np.ndarray  # (S, ΣV + 1) float32, Σ_{t ≠ s} α β_t φ_t(v) / φ_s(v): weight of all labels but the row's only one
     a: np.ndarray  # (S,) α β
-    rise: np.ndarray  # (P + 1, S) log Γ(α β_s + n) / Γ(α β_s)
+    rise: np.ndarray  # ((longest row + 1) · lanes,) log Γ(α β_s + n) / Γ(α β_s) at n · lanes + s
 
 
 class Copies(NamedTuple):
@@ -54,21 +55,21 @@ class RowScratch(NamedTuple):
     n: np.ndarray  # (S,) n_is, 0 between rows
     used: np.ndarray  # (S,) labels in use, in order of first appearance
     to: np.ndarray  # (S,) old label to new label
-    weight: np.ndarray  # (max(S, V),) float64
+    barred: np.ndarray  # (lanes,) float32, −∞ for the labels that a group cannot take, 0 for the others and between rows
+    e: np.ndarray  # (lanes,) float32
     groups: np.ndarray  # (S · lanes,) float64
-    u: np.ndarray  # (P,) float32
-    cut: np.ndarray  # (P,) int32
-    rare: np.ndarray  # (P,) bool
-    cells: np.ndarray  # (3, P) float32
-    where: np.ndarray  # (P + 1,) cells that moved, or rows of a table
-    old: np.ndarray  # (P + 1,) labels before an update
+    u: np.ndarray  # (W,) float32, for the longest row of W cells
+    cut: np.ndarray  # (W,) int32
+    rare: np.ndarray  # (W,) bool
+    cells: np.ndarray  # (3, W) float32
+    where: np.ndarray  # (W + 1,) rows of a table
 
 
 class Tally(NamedTuple):
     """Integer statistics of a block of rows: they add up in any order."""
 
     delta: np.ndarray  # (ΣV, S) change of n_sv
-    n_rows: np.ndarray  # (S, P + 1)
+    n_rows: np.ndarray  # (S, W + 1)
     main: np.ndarray  # (S,) rows most of whose cells have label s
     moved: np.ndarray  # (2,) cells moved, rows relabelled
     purity: np.ndarray  # (1,) Σ_i max_s n_is / n_i in units of 2⁻³²
@@ -80,8 +81,11 @@ class Scratch(NamedTuple):
     row: RowScratch
     tally: Tally
     sums: np.ndarray  # (ROWS · lanes,) float64
-    log_phi: np.ndarray  # (V, S) float64
-    phi: np.ndarray  # (V, S) float64
+    weight: np.ndarray  # (max(S, V),) float64
+    g: np.ndarray  # (V, S) float64
+    log_phi: np.ndarray  # (V · lanes,) float32
+    keys: np.ndarray  # (lanes,) uint64
+    shapes: np.ndarray  # (lanes,) float32
     best: np.ndarray  # (S,)
     arg: np.ndarray  # (S,)
 
@@ -98,49 +102,56 @@ def alone(shape, dtype=np.float64):
     return raw[start : start + size].view(dtype).reshape(shape)
 
 
-def make_tables(offset, S, by_lanes=None):
-    V, P = int(offset[-1]), len(offset) - 1
+def make_tables(book, S, width, by_lanes=None):
+    """width: cells of the longest row."""
+    V = int(book.offset[-1])
     return Tables(
-        phi=np.ones((S, V + 1), dtype=np.float32),
+        phi=alone((V + 1) * lanes_for(S), dtype=np.float32),
         log_phi=alone((V + 1) * lanes_for(S), dtype=np.float32) if by_lanes is None else by_lanes,
         smooth=np.zeros(V + 1, dtype=np.float32),
-        bound=np.zeros((S, P), dtype=np.float32),
+        leave=np.zeros((S, V + 1), dtype=np.float32),
         a=np.zeros(S),
-        rise=np.zeros((P + 1, S)),
+        rise=np.zeros((width + 1) * lanes_for(S)),
     )
 
 
-def make_scratch(offset, S, z_type):
-    V, P = int(offset[-1]), len(offset) - 1
-    widest = int(np.diff(offset).max())
+def make_scratch(book, S, width):
+    """width: cells of the longest row."""
+    widest = int(np.diff(book.offset[: book.n_single + 1]).max(initial=1))
     row = RowScratch(
-        n=alone(S),
+        n=alone(S, dtype=np.int64),
         used=alone(S, dtype=np.int64),
         to=alone(S, dtype=np.int64),
-        weight=alone(max(S, widest)),
+        barred=alone(lanes_for(S), dtype=np.float32),
+        e=alone(lanes_for(S), dtype=np.float32),
         groups=alone(S * lanes_for(S)),
-        u=alone(P, dtype=np.float32),
-        cut=alone(P, dtype=np.int32),
-        rare=alone(P, dtype=np.bool_),
-        cells=alone((3, P), dtype=np.float32),
-        where=alone(P + 1, dtype=np.int64),
-        old=alone(P + 1, dtype=z_type),
+        u=alone(width, dtype=np.float32),
+        cut=alone(width, dtype=np.int32),
+        rare=alone(width, dtype=np.bool_),
+        cells=alone((3, width), dtype=np.float32),
+        where=alone(width + 1, dtype=np.int64),
     )
-    return Scratch(
+    row.barred[S:] = -np.inf
+    scratch = Scratch(
         row=row,
-        tally=make_tally(V, P, S),
+        tally=make_tally(int(book.offset[-1]), width, S),
         sums=alone(ROWS * lanes_for(S)),
-        log_phi=alone((widest, S)),
-        phi=alone((widest, S)),
+        weight=alone(max(S, widest)),
+        g=alone((widest, S)),
+        log_phi=alone(widest * lanes_for(S), dtype=np.float32),
+        keys=alone(lanes_for(S), dtype=np.uint64),
+        shapes=alone(lanes_for(S), dtype=np.float32),
         best=alone(S),
         arg=alone(S, dtype=np.int64),
     )
+    scratch.shapes[:] = 1.0  # in lanes that no label has
+    return scratch
 
 
-def make_tally(V, P, S):
+def make_tally(V, width, S):
     return Tally(
         delta=alone((V, S), dtype=np.int32),
-        n_rows=alone((S, P + 1), dtype=np.int64),
+        n_rows=alone((S, width + 1), dtype=np.int64),
         main=alone(S, dtype=np.int64),
         moved=alone(2, dtype=np.int64),
         purity=alone(1, dtype=np.int64),
@@ -149,25 +160,24 @@ def make_tally(V, P, S):
 
 def make_rises(book, hyper, most):
     """For counts up to `most`, the number of rows."""
-    lam, c, offset = hyper.lam, hyper.c, book.offset
-    n_values = np.diff(offset)
-    k, sum0 = model.g(lam, c, 1.0, book.k_val), lam * n_values
-    sum1 = np.repeat(sum0, n_values) + np.bincount(
-        np.repeat(np.arange(offset[-1]), np.diff(book.k_ptr)), weights=k - lam, minlength=offset[-1]
-    )
-    const, ids = np.unique(np.concatenate([[lam], k, sum0, sum1]), return_inverse=True)
-    ids = np.split(ids, np.cumsum([1, len(k), len(sum0)]))
-    width = min(most + 1, CACHED_RISES // len(const))
-    return Rises(const, rise_table(const, width), int(ids[0][0]), *ids[1:])
+    V = int(book.offset[book.n_single])  # of single features; bags need none of this
+    n_values, lam = np.diff(book.offset[: book.n_single + 1]), hyper.lam * book.base[:V]
+    k_ptr, k_idx = book.k_ptr[: V + 1], book.k_idx[: book.k_ptr[V]]
+    k, sum0 = model.g(lam[k_idx], hyper.c, 1.0, book.k_val[: len(k_idx)]), hyper.lam * n_values
+    sum1 = np.repeat(sum0, n_values) + np.bincount(np.repeat(np.arange(V), np.diff(k_ptr)), weights=k - lam[k_idx], minlength=V)
+    const, ids = np.unique(np.concatenate([lam, k, sum0, sum1]), return_inverse=True)
+    ids = np.split(ids, np.cumsum([V, len(k), len(sum0)]))
+    width = min(most + 1, CACHED_RISES // max(len(const), 1))
+    return Rises(const, rise_table(const, width), *ids)
 
 
-def row_rises(hyper, P):
-    """The prior of a row, by count and label. At α = 0 a row has one label s, with probability β_s."""
+def row_rises(hyper, width):
+    """(width + 1, S) The prior of a row, by count and label. At α = 0 a row has one label s, with probability β_s."""
     if hyper.alpha == 0.0:
-        rows = np.repeat(np.log(hyper.beta)[None], P + 1, axis=0)
+        rows = np.repeat(np.log(hyper.beta)[None], width + 1, axis=0)
         rows[0] = 0.0
         return rows
-    return np.ascontiguousarray(rise_table(hyper.alpha * hyper.beta, P + 1).T)
+    return np.ascontiguousarray(rise_table(hyper.alpha * hyper.beta, width + 1).T)
 
 
 def rise_table(const, width):
@@ -193,20 +203,28 @@ def rise(rises, k, n):
 class Subspaces(NamedTuple):
     """ω, what is held of it, and its prior."""
 
-    omega: np.ndarray  # (S, P)
-    held: np.ndarray  # (S, P) or (0, 0)
-    q: np.ndarray  # (S, P)
+    omega: np.ndarray  # (S, D)
+    held: np.ndarray  # (S, D) or (0, 0)
+    q: np.ndarray  # (S, D)
     summed: bool  # is ω to be summed out where it is not held?
 
 
+class EvidenceTables(NamedTuple):
+    """What is made from counts for prototypes."""
+
+    evidence: np.ndarray  # (ΣV, S) E[s, u]
+    part: np.ndarray  # (P,) log joint of feature j with ω = 0
+    copies: Copies
+
+
 @compiled
-def update_evidence(book, rises, n_sv, n_sj, subspaces, evidence, part, copies, adds, lo, hi):
+def update_evidence(book, rises, n_sv, n_sj, subspaces, tables, adds, lo, hi):
     """E[s, u] and what a candidate's value adds to its log weight, for the features lo .. hi - 1.
 
     E[s, u] = Σ_v [ rise(g¹_u(v), n_v) − rise(g⁰, n_v) ] − [ rise(Σ g¹_u, n_j) − rise(Σ g⁰, n_j) ]; terms without a copy cancel.
-    With ω summed out a value adds log(q e^E + 1 − q); with ω known or held it adds ω E. part[j] ← log joint with ω = 0.
+    With ω summed out a value adds log(q e^E + 1 − q); with ω known or held it adds ω E.
     """
-    S = n_sv.shape[1]
+    S, copies, evidence = n_sv.shape[1], tables.copies, tables.evidence
     lanes = len(copies.adds) // (n_sv.shape[0] + 1)
     omega, q, held = subspaces.omega, subspaces.q, subspaces.held
     for j in range(lo, hi):
@@ -218,30 +236,29 @@ def update_evidence(book, rises, n_sv, n_sj, subspaces, evidence, part, copies, 
             joint -= none
             top = -np.inf
             for u in range(v0, v1):
-                joint += rise(rises, rises.one, n_sv[u, s])
+                joint += rise(rises, rises.one[u], n_sv[u, s])
                 e = none - rise(rises, rises.sum1[u], n_sj[j, s])
                 for k in range(book.k_ptr[u], book.k_ptr[u + 1]):
-                    n = n_sv[book.k_idx[k], s]
-                    e += rise(rises, rises.k[k], n) - rise(rises, rises.one, n)
+                    v = book.k_idx[k]
+                    e += rise(rises, rises.k[k], n_sv[v, s]) - rise(rises, rises.one[v], n_sv[v, s])
                 evidence[u, s] = e
                 adds[u - v0] = log_copy(q[s, j], e) if summed else omega[s, j] * e
                 top = max(top, adds[u - v0])
             for u in range(v0, v1):
                 copies.adds[(u + 1) * lanes + s] = adds[u - v0] - top
             copies.top[j, s] = top
-        part[j] = joint
+        tables.part[j] = joint
 
 
 @compiled
-def update_omega(u, evidence, subspaces, key, prob):
-    """ω_sj given the prototypes' codes u, φ integrated out; prob[s, j] = p(ω_sj = 1 | rest).
+def update_omega(P, u, evidence, subspaces, key, prob):
+    """ω_sj of P single features given the prototypes' codes u, φ integrated out; prob[s, j] = p(ω_sj = 1 | rest).
 
     Returns Σ ω E + log p(ω) − Σ log(1 − q).
     """
     omega, q, held = subspaces.omega, subspaces.q, subspaces.held
-    S, P = omega.shape
     total = 0.0
-    for s in range(S):
+    for s in range(len(omega)):
         row_key = derive(key, s)
         for j in range(P):
             e = evidence[u[s, j], s] if u[s, j] >= 0 else 0.0
@@ -259,61 +276,61 @@ def update_omega(u, evidence, subspaces, key, prob):
 def fill_g(book, hyper, j, u, omega_sj, out, base, s):
     """out[v - base, s] = g_sj(v) for the values of feature j if the prototype has value u. A missing value is not copied."""
     for v in range(book.offset[j], book.offset[j + 1]):
-        out[v - base, s] = g(hyper.lam, hyper.c, 0.0, 0.0)
+        out[v - base, s] = g(hyper.lam * book.base[v], hyper.c, 0.0, 0.0)
     if u >= 0:
         for k in range(book.k_ptr[u], book.k_ptr[u + 1]):
-            out[book.k_idx[k] - base, s] = g(hyper.lam, hyper.c, omega_sj, book.k_val[k])
+            v = book.k_idx[k]
+            out[v - base, s] = g(hyper.lam * book.base[v], hyper.c, omega_sj, book.k_val[k])
 
 
 @compiled
 def update_phi(book, hyper, state, key, tables, scratch, lo, hi):
-    """φ_sj ~ Dirichlet(g_sj + n_sj·) for the features lo .. hi - 1."""
-    n_sv = state.n_sv
-    S = n_sv.shape[1]
-    lanes = len(tables.log_phi) // (n_sv.shape[0] + 1)
-    log_phi, phi = scratch.log_phi, scratch.phi
+    """φ_sj ~ Dirichlet(g_sj + n_sj·) for the features lo .. hi - 1: Gamma draws, divided by their sum."""
+    n_sv, S = state.n_sv, state.n_sv.shape[1]
+    lanes = len(scratch.shapes)
+    keys, shapes, log_phi = scratch.keys, scratch.shapes, scratch.log_phi
     for j in range(lo, hi):
         v0, v1 = book.offset[j], book.offset[j + 1]
         for s in range(S):
-            fill_g(book, hyper, j, state.u[s, j], state.omega[s, j], phi, v0, s)
-            cell_key = derive(key, j * S + s)
-            top = -np.inf
-            for v in range(v1 - v0):
-                log_phi[v, s] = log_gamma(phi[v, s] + n_sv[v0 + v, s], derive(cell_key, v))
-                top = max(top, log_phi[v, s])
-            total = 0.0
-            for v in range(v1 - v0):
-                phi[v, s] = exp(log_phi[v, s] - top)
-                total += phi[v, s]
-            log_total = top + log(total)
-            for v in range(v1 - v0):
-                log_phi[v, s] -= log_total
-                phi[v, s] /= total
+            keys[s] = derive(key, j * S + s)
+            fill_g(book, hyper, j, state.u[s, j], state.omega[s, j], scratch.g, v0, s)
         for v in range(v1 - v0):
-            fill_row(tables, log_phi, phi, v, v0 + v + 1, j, v == 0, lanes)
+            for s in range(S):
+                shapes[s] = scratch.g[v, s] + n_sv[v0 + v, s]
+            draw_log_gammas(keys, v, shapes, S, log_phi, v * lanes)
+        for s in range(0, lanes, WIDTH):
+            normalise(log_phi, v1 - v0, lanes, s)
+        for v in range(v1 - v0):
+            fill_row(tables, log_phi, v * lanes, v0 + v + 1, lanes)
 
 
 @inner
-def leave_mass(a, phi, smooth):
-    """Weight of all labels but the row's only one: Σ_t a_t φ_t without its own a φ."""
-    return max(smooth - row_weight(a, 0.0, phi), 0.0)
+def normalise(log_phi, V, lanes, s):
+    """Take log Σ_v exp from the V numbers of each of the lanes s .. s + WIDTH - 1."""
+    top = load(log_phi, s)
+    for v in range(1, V):
+        top = larger(top, load(log_phi, v * lanes + s))
+    norm = zeros()
+    for v in range(V):
+        norm = add(norm, exp_lanes(sub(load(log_phi, v * lanes + s), top)))
+    norm = add(top, log_lanes(norm))
+    for v in range(V):
+        store(log_phi, v * lanes + s, sub(load(log_phi, v * lanes + s), norm))
 
 
 @inner
-def fill_row(tables, log_phi, phi, v, row, j, first, lanes):
-    """Write log_phi[v, :] and phi[v, :], of a value of feature j, its first or a later one, to row `row` of the tables."""
-    S = log_phi.shape[1]
-    top, smooth = -np.inf, 0.0
+def fill_row(tables, log_phi, at, row, lanes):
+    """Write the numbers log φ_s at log_phi[at : at + lanes] to row `row` of the tables."""
+    S, to = len(tables.a), row * lanes
+    for s in range(0, lanes, WIDTH):
+        store(tables.phi, to + s, larger(exp_lanes(load(log_phi, at + s)), every(np.float32(SMALLEST))))
+    top, smooth = np.float32(-np.inf), 0.0
     for s in range(S):
-        if log_phi[v, s] > top:
-            top = log_phi[v, s]
+        top = max(top, log_phi[at + s])
+        smooth += row_weight(tables.a[s], 0.0, tables.phi[to + s])
+    for s in range(0, lanes, WIDTH):
+        store(tables.log_phi, to + s, sub(load(log_phi, at + s), every(top)))
     for s in range(S):
-        tables.log_phi[row * lanes + s] = log_phi[v, s] - top
-        tables.phi[s, row] = max(phi[v, s], SMALLEST)
-        smooth += row_weight(tables.a[s], 0.0, tables.phi[s, row])
+        own = np.float64(tables.phi[to + s])
+        tables.leave[s, row] = (smooth - row_weight(tables.a[s], 0.0, own)) / own
     tables.smooth[row] = smooth
-    n = tables.bound.shape[1] - 1.0  # all other cells of a row without gaps
-    for s in range(S):
-        phi_s = tables.phi[s, row]
-        leave = leave_mass(tables.a[s], phi_s, smooth) / (row_weight(0.0, n, phi_s) + smooth)
-        tables.bound[s, j] = max(np.float32(0.0) if first else tables.bound[s, j], np.float32(leave * ROUND_UP))

@@ -1,0 +1,81 @@
+"""How kernels are compiled, and where they are kept: a folder for each version of their sources.
+
+numba keeps a function's code beside its file and notices changes of that file alone. A kernel holds what it calls from other
+files, too, so that after an upgrade old code could be taken for new. Here the folder is named after all sources together.
+"""
+
+import hashlib
+import os
+import shutil
+import tempfile
+from functools import cache
+from pathlib import Path
+
+from numba import njit
+from numba.core import caching
+
+HERE = Path(__file__).parent
+KEPT = 3  # folders of other versions that stay
+
+
+@cache
+def digest() -> str:
+    """Of everything that is compiled: the kernels, the equations and the arrays."""
+    sources = [*sorted(HERE.rglob("*.py")), HERE.parent / "model.py", HERE.parent / "state.py"]
+    found = hashlib.sha256()
+    for source in sources:
+        found.update(source.read_bytes())
+    return found.hexdigest()[:16]
+
+
+@cache
+def folder() -> str | None:
+    """Beside the sources if that can be written, else in the user's folder for such things; None if neither can be."""
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    for place in (HERE / "__pycache__", Path(home) / "bayescase"):
+        path = place / f"compiled-{digest()}"
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=path).close()
+        except OSError:
+            continue
+        forget_others(place, path)
+        return str(path)
+    return None
+
+
+def forget_others(place: Path, current: Path) -> None:
+    """Delete what old versions have left, but the newest few: another process may be running them."""
+    others = [path for path in place.glob("compiled-*") if path != current]
+    for path in sorted(others, key=lambda path: path.stat().st_mtime, reverse=True)[KEPT:]:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+class Locator(caching._CacheLocator):
+    """Tells numba where to keep the functions of this folder."""
+
+    def __init__(self, py_func, path):
+        self.line, self.path = py_func.__code__.co_firstlineno, path
+
+    def get_cache_path(self):
+        return folder()
+
+    def get_source_stamp(self):
+        return digest()
+
+    def get_disambiguator(self):
+        return f"{Path(self.path).parent.name}-{self.line}"
+
+    @classmethod
+    def from_function(cls, py_func, py_file):
+        known = Path(py_file) == HERE.parent / "model.py" or HERE in Path(py_file).parents
+        return cls(py_func, py_file) if known and folder() is not None else None
+
+
+impl = getattr(caching, "CacheImpl", None) or caching._CacheImpl  # the older name
+impl._locator_classes.insert(1, Locator)  # NUMBA_CACHE_DIR, if it is set, comes first
+
+compiled = njit(nogil=True, cache=True, error_model="numpy")  # no test for division by zero: it keeps loops from vectorising
+inner = njit(
+    nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True
+)  # called by kernels only: less to compile

@@ -1,0 +1,217 @@
+"""Bags: evidence, ω, φ and means of features with many items, of which a case has any number.
+
+Items are worked on in chunks of fixed size, whose sums are added up in their order: no split into threads can change a sum.
+"""
+
+from math import exp, lgamma, log
+from typing import NamedTuple
+
+import numpy as np
+
+from ..compiling import compiled, inner
+from ..equations import g, log_copy, omega_logit
+from ..rng import derive, log_gamma, uniform
+from .intrinsics import WIDTH, add_to, load, store, sub
+from .lanes_math import draw_log_gammas, exp_lanes
+from .tables import fill_row, lanes_for
+
+CHUNK = 512  # items
+FEW = 16  # counts up to this are multiplied out, without log Γ
+
+
+class BagTables(NamedTuple):
+    """What the bags of a chain need beside the tables of rows and candidates."""
+
+    n: np.ndarray  # (bags, S) cells
+    log_t: np.ndarray  # (bags, S)
+    log_phi: np.ndarray  # (items · lanes,) float32
+    sums: np.ndarray  # (chunks, lanes) Σ_v of Gamma draws
+    part: np.ndarray  # (chunks,) Σ_sv log Γ(λ(v) + n_sv) / Γ(λ(v))
+
+
+def make_bag_tables(book, S):
+    items, n_bags = int(book.offset[-1] - book.offset[book.n_single]), len(book.offset) - 1 - book.n_single
+    chunks = len(chunks_of(book))
+    return BagTables(
+        n=np.zeros((n_bags, S)),
+        log_t=np.zeros((n_bags, S)),
+        log_phi=np.zeros(items * lanes_for(S), dtype=np.float32),
+        sums=np.zeros((chunks, lanes_for(S))),
+        part=np.zeros(chunks),
+    )
+
+
+def chunks_of(book):
+    """(chunks, 3) bag, first code and end of each chunk; no chunk has items of two bags."""
+    found = [
+        (b, lo, min(lo + CHUNK, book.offset[book.n_single + b + 1]))
+        for b in range(len(book.offset) - 1 - book.n_single)
+        for lo in range(book.offset[book.n_single + b], book.offset[book.n_single + b + 1], CHUNK)
+    ]
+    return np.array(found, dtype=np.int64).reshape(-1, 3)
+
+
+@inner
+def short_rise(a, n):
+    """log Γ(a + n) / Γ(a)."""
+    if n > FEW:
+        return lgamma(a + n) - lgamma(a)
+    product = 1.0
+    for k in range(n):
+        product *= a + k
+    return log(product)
+
+
+@inner
+def copy_gain(plain, copied, n):
+    """log Γ(copied + n) / Γ(copied) − log Γ(plain + n) / Γ(plain): what n cells say for the larger pseudo-count."""
+    if n > FEW:
+        return lgamma(copied + n) - lgamma(copied) - lgamma(plain + n) + lgamma(plain)
+    above, below = 1.0, 1.0
+    for k in range(n):
+        above *= copied + k
+        below *= plain + k
+    return log(above / below)
+
+
+@inner
+def total_g(book, hyper, u, omega, b, s):
+    """G_sb = Σ_v g_sb(v) = λ V_b + c Σ λ(v) over the items of the prototype with ω = 1."""
+    j = book.n_single + b
+    total = hyper.lam * (book.offset[j + 1] - book.offset[j])
+    for k in range(book.n_single, u.shape[1]):
+        v = u[s, k]
+        if v >= 0 and book.feature[v] == j and omega[s, book.column[v]]:
+            total += hyper.lam * hyper.c * book.base[v]
+    return total
+
+
+@compiled
+def draw_t(book, hyper, u, omega, key, bags):
+    """t_sb ~ Beta(G_sb, n_sb), as log t. Given it, the items of a bag are independent: Γ(G)/Γ(G + n) times the density of t is
+    t^(G−1) (1−t)^(n−1) / Γ(n). Without cells there is nothing to divide: t = 1.
+    """
+    n_bags, S = bags.n.shape
+    for b in range(n_bags):
+        for s in range(S):
+            bags.log_t[b, s] = 0.0
+            if bags.n[b, s] > 0:
+                t_key = derive(key, b * S + s)
+                x = log_gamma(total_g(book, hyper, u, omega, b, s), derive(t_key, 0))
+                y = log_gamma(bags.n[b, s], derive(t_key, 1))
+                top = max(x, y)
+                bags.log_t[b, s] = x - top - log(exp(x - top) + exp(y - top))
+
+
+@compiled
+def update_bag_evidence(book, hyper, n_sv, subspaces, evidence, adds, bags, chunks, lo, hi):
+    """E[s, v] given t and what an item adds to the log weight of a candidate, for the chunks lo .. hi - 1.
+
+    E[s, v] = rise(λ(v) (1 + c), n_sv) − rise(λ(v), n_sv) + λ(v) c log t_sb, with rise(a, n) = log Γ(a + n) / Γ(a).
+    """
+    S = n_sv.shape[1]
+    lanes = len(adds) // (n_sv.shape[0] + 1)
+    q, held = subspaces.q, subspaces.held
+    for k in range(lo, hi):
+        b = chunks[k, 0]
+        joint = 0.0
+        for v in range(chunks[k, 1], chunks[k, 2]):
+            d, plain = book.column[v], hyper.lam * book.base[v]
+            copied = g(plain, hyper.c, 1.0, 1.0)
+            for s in range(S):
+                n = n_sv[v, s]
+                e = (copied - plain) * bags.log_t[b, s]
+                if n > 0:
+                    e += copy_gain(plain, copied, n)
+                    joint += short_rise(plain, n)
+                evidence[v, s] = e
+                known = len(held) > 0 and held[s, d] >= 0
+                adds[(v + 1) * lanes + s] = held[s, d] * e if known else log_copy(q[s, d], e)
+        bags.part[k] = joint
+
+
+@compiled
+def update_bag_omega(book, hyper, u, n_sv, evidence, subspaces, key, bags, prob):
+    """ω_sv of the items of the prototypes, given t; prob[s, d] = p(ω = 1 | rest).
+
+    Returns log p(ω) + Σ ω (rise(λ(v) (1 + c), n) − rise(λ(v), n)) − Σ_sb rise(G_sb, n_sb): with t integrated out again.
+    """
+    omega, q, held = subspaces.omega, subspaces.q, subspaces.held
+    S, P, total = omega.shape[0], book.n_single, 0.0
+    for s in range(S):
+        row_key = derive(key, s)
+        for d in range(P, omega.shape[1]):
+            prob[s, d] = omega[s, d] = False
+        for k in range(P, u.shape[1]):
+            v = u[s, k]
+            if v < 0:
+                continue
+            d, plain = book.column[v], hyper.lam * book.base[v]
+            copied = g(plain, hyper.c, 1.0, 1.0)
+            logit = omega_logit(q[s, d], evidence[v, s])
+            if len(held) > 0 and held[s, d] >= 0:
+                prob[s, d] = omega[s, d] = held[s, d]
+            else:
+                prob[s, d] = 1.0 / (1.0 + exp(-logit))
+                omega[s, d] = uniform(row_key, d) < prob[s, d]
+                total += log(q[s, d]) if omega[s, d] else log(1.0 - q[s, d])
+            if omega[s, d]:
+                total += copy_gain(plain, copied, n_sv[v, s])
+        for b in range(len(bags.n)):
+            if bags.n[b, s] > 0:
+                total -= short_rise(total_g(book, hyper, u, omega, b, s), np.int64(bags.n[b, s]))
+    return total
+
+
+@inner
+def item_g(book, hyper, u_on, v):
+    """g_sb(v): of a bag only items of the prototype can be on."""
+    return g(hyper.lam * book.base[v], hyper.c, u_on, 1.0)
+
+
+@compiled
+def draw_bag_gammas(book, hyper, state, key, bags, chunks, scratch, lo, hi):
+    """Gamma(g_sb(v) + n_sv) draws of the chunks lo .. hi - 1, which φ_sb are made of by dividing by their sum."""
+    n_sv, S, first = state.n_sv, state.n_sv.shape[1], book.offset[book.n_single]
+    keys, shapes, log_phi = scratch.keys, scratch.shapes, bags.log_phi
+    lanes = len(shapes)
+    for k in range(lo, hi):
+        j = book.n_single + chunks[k, 0]
+        for s in range(S):
+            keys[s] = derive(key, j * S + s)
+        bags.sums[k] = 0.0
+        for v in range(chunks[k, 1], chunks[k, 2]):
+            at = (v - first) * lanes
+            for s in range(S):
+                shapes[s] = item_g(book, hyper, state.omega[s, book.column[v]], v) + n_sv[v, s]
+            draw_log_gammas(keys, v - book.offset[j], shapes, S, log_phi, at)
+            for s in range(0, lanes, WIDTH):
+                add_to(bags.sums[k], s, exp_lanes(load(log_phi, at + s)))
+
+
+@compiled
+def fill_bag_phi(book, log_total, tables, bags, chunks, lo, hi):
+    """φ_sb of the chunks lo .. hi - 1 to the tables of rows; log_total is (bags · lanes,)."""
+    first = book.offset[book.n_single]
+    lanes, log_phi = len(tables.phi) // tables.leave.shape[1], bags.log_phi
+    for k in range(lo, hi):
+        for v in range(chunks[k, 1], chunks[k, 2]):
+            at = (v - first) * lanes
+            for s in range(0, lanes, WIDTH):
+                store(log_phi, at + s, sub(load(log_phi, at + s), load(log_total, chunks[k, 0] * lanes + s)))
+            fill_row(tables, log_phi, at, v + 1, lanes)
+
+
+@compiled
+def add_bag_values(book, hyper, state, n_sb, to, weight, mean, table):
+    """As `means.add_values`, for the items of bags."""
+    S = state.n_sv.shape[1]
+    for b in range(len(n_sb)):
+        j = book.n_single + b
+        for s in range(S):
+            total = total_g(book, hyper, state.u, state.omega, b, s) + n_sb[b, s]
+            for v in range(book.offset[j], book.offset[j + 1]):
+                value = (item_g(book, hyper, state.omega[s, book.column[v]], v) + state.n_sv[v, s]) / total
+                mean[v, to[s]] += weight * (value - mean[v, to[s]])
+                if len(table) > 0:
+                    table[v, to[s]] = value

@@ -1,0 +1,211 @@
+"""The label of one cell given the others of its row and φ: z_ij ∝ (a_s + n_is) φ_s(x_ij).
+
+Functions are compiled once for each combination of types, and a constant has one of its own: where a function also gets other
+integers, constants are written np.int64(0).
+"""
+
+import numpy as np
+
+from ..compiling import compiled, inner
+from ..equations import row_weight
+from ..rng import uniform
+from .intrinsics import take
+from .labels import drop, drop_empty
+from .relabel import pick
+
+
+@inner
+def leave_sum(x, leave, s):
+    """Σ_j ν_j over the cells, ν = Σ_{t ≠ s} a_t φ_t(x_j) / φ_s(x_j): a cell leaves s with probability ν / (n + ν)."""
+    a, b, c, d = np.float32(0.0), np.float32(0.0), np.float32(0.0), np.float32(0.0)
+    at, n = s * leave.shape[1] + 1, len(x)
+    for j in range(0, n - 3, 4):
+        a += take(leave, at + np.intp(x[j]))
+        b += take(leave, at + np.intp(x[j + 1]))
+        c += take(leave, at + np.intp(x[j + 2]))
+        d += take(leave, at + np.intp(x[j + 3]))
+    for j in range(n - n % 4, n):
+        a += take(leave, at + np.intp(x[j]))
+    return a + b + c + d
+
+
+@inner
+def first_leaver(x, leave, s, n, u):
+    """First cell that leaves s, the only label of the row, or len(x). n is the weight of s without that cell.
+
+    Until a cell leaves no draw depends on another: cell j is the first with probability p_j Π_{i < j} (1 − p_i).
+    """
+    stayed = 1.0
+    for j in range(len(x)):
+        v = leave[s, np.intp(x[j]) + 1]  # 0 for a missing cell
+        stayed *= n / (n + v)
+        if u < 1.0 - stayed:
+            return j
+    return len(x)
+
+
+@inner
+def fresh_label(r, own, phi, at, a):
+    """The label that owns r < Σ_s a_s φ_s, the cell's own label last."""
+    for s in range(len(a)):
+        if s != own:
+            r -= row_weight(a[s], 0.0, phi[at + s])
+            if r < 0.0:
+                return s
+    return own
+
+
+@inner
+def move_one_label(x, z, own, n, tables, lanes, key, row, delta):
+    """Cell moves of a row whose n cells have one label: most stay. Returns the cells moved; z is filled if there are any."""
+    a, others = tables.a, row_weight(tables.a[own], n - 1.0, 1.0)
+    u = uniform(key, np.int64(0))
+    if u * others >= leave_sum(x, tables.leave, own):
+        return 0
+    j = first_leaver(x, tables.leave, own, others, u)
+    if j == len(x):
+        return 0
+    z[:] = own
+    at = (np.intp(x[j]) + 1) * lanes
+    row.e[:] = 0.0
+    leave = 0.0
+    for s in range(len(a)):
+        if s != own:
+            row.e[s] = row_weight(a[s], 0.0, tables.phi[at + s])
+            leave += row.e[s]
+    b = pick(row.e, len(a), own, uniform(key, 2 * len(x) + 1 + j) * leave)
+    z[j] = b
+    delta[x[j], own] -= 1
+    delta[x[j], b] += 1
+    row.n[own], row.n[b], row.used[0], row.used[1] = n - 1, 1, own, b
+    k = np.int64(2)
+    if n == 1:
+        row.used[0], k = b, np.int64(1)
+    draw_uniforms(key, j + 1, row.u, len(x))
+    moved, _ = move_cells_from(j + 1, x, z, tables, lanes, k, row, delta)
+    return moved + 1
+
+
+@inner
+def draw_uniforms(key, start, u, n):
+    for j in range(start, n):
+        u[j] = uniform(key, j)
+
+
+@inner
+def move_cell(x, z, j, tables, lanes, k, row, delta):
+    """One cell: z_ij ∝ (a_s + n_is) φ_s(x_ij), labels in use and then the others. Returns (moved, labels in use).
+
+    Small u opens a label or leaves the own one, so that float32 has its digits where probabilities are small.
+    """
+    n, used, phi = row.n, row.used, tables.phi
+    v, own = np.intp(x[j]), np.intp(z[j])
+    at = (v + 1) * lanes
+    n[own] -= 1
+    smooth = np.float64(tables.smooth[v + 1])
+    others = 0.0
+    for t in range(k):
+        s = used[t]
+        others += row_weight(0.0, n[s], phi[at + s]) if s != own else 0.0
+    r = row.u[j] * (smooth + others + row_weight(0.0, n[own], phi[at + own]))
+    b = own
+    if r < smooth:
+        b = fresh_label(r, own, phi, at, tables.a)
+    elif r < smooth + others:
+        r -= smooth
+        for t in range(k):
+            s = used[t]
+            if s != own and n[s] > 0:
+                b = s
+                r -= row_weight(0.0, n[s], phi[at + s])
+                if r < 0.0:
+                    break
+    if b == own:
+        n[own] += 1
+        return 0, k
+    if n[b] == 0:
+        used[k] = b
+        k += 1
+    n[b] += 1
+    if n[own] == 0:
+        k = drop(used, k, own)
+    z[j] = b
+    delta[v, own] -= 1
+    delta[v, b] += 1
+    return 1, k
+
+
+@inner
+def move_cells_two(x, z, j0, tables, lanes, moved, row, delta):
+    """The cells from j0 on of a row with two labels, 0 and 1, until one takes another label.
+
+    With m other cells, m0 of them of label 0, a cell takes label 0 if u (σ + m0 φ0 + (m − m0) φ1) < σ + m0 φ0, σ the smoothing
+    part. Solved for m0: if m0 > (u (σ + m φ1) − σ) / ((1 − u) φ0 + u φ1), a number that depends on no other cell. So these are
+    made first, in a vectorised loop; what remains in sequence is to compare and to count. Returns (next cell, moved, labels).
+    """
+    u, cut, rare, cells, n, used, P = row.u, row.cut, row.rare, row.cells, row.n, row.used, len(x)
+    phi, s0, s1 = tables.phi, used[0], used[1]
+    n0, m = n[s0], n[s0] + n[s1] - 1
+    others, one = np.float32(m), np.float32(1.0)
+    for j in range(P):
+        v = np.intp(x[j]) + 1
+        cells[0, j], cells[1, j], cells[2, j] = take(phi, v * lanes + s0), take(phi, v * lanes + s1), take(tables.smooth, v)
+    for j in range(P):
+        phi0, phi1, sigma = cells[0, j], cells[1, j], cells[2, j]
+        bound = (u[j] * (sigma + others * phi1) - sigma) / ((one - u[j]) * phi0 + u[j] * phi1)
+        cut[j] = np.int32(np.floor(min(max(bound, -one), others)))  # m0 is whole: so may the bound be
+        rare[j] = (x[j] < 0) | (u[j] * (sigma + others * min(phi0, phi1)) < sigma)  # a gap, or perhaps r < σ, a fresh label
+    for j in range(j0, P):
+        own0 = np.int64(z[j] == s0)
+        m0 = n0 - own0
+        new0 = np.int64(m0 > cut[j])
+        if rare[j]:
+            v = np.intp(x[j]) + 1
+            if v == 0:
+                continue
+            at = v * lanes
+            r = u[j] * (tables.smooth[v] + row_weight(0.0, m0, phi[at + s0]) + row_weight(0.0, m - m0, phi[at + s1]))
+            if r < tables.smooth[v]:
+                b = fresh_label(r, s0 if own0 else s1, phi, at, tables.a)
+                if b != s0 and b != s1:
+                    delta[v - 1, z[j]] -= 1
+                    delta[v - 1, b] += 1
+                    z[j] = b
+                    n[s0], n[s1], n[b] = m0, m - m0, 1
+                    used[2] = b
+                    return j + 1, moved + 1, drop_empty(used, np.int64(3), n)
+                new0 = np.int64(b == s0)
+        n0 = m0 + new0
+        if own0 != new0:
+            moved += 1
+            a, b = (s0, s1) if own0 else (s1, s0)
+            delta[x[j], a] -= 1
+            delta[x[j], b] += 1
+            z[j] = b
+    n[s0], n[s1] = n0, m + 1 - n0
+    return P, moved, drop_empty(used, np.int64(2), n)
+
+
+@inner
+def move_cells_from(j, x, z, tables, lanes, k, row, delta):
+    """The cells of a row from j on. Returns (cells moved, labels in use)."""
+    moved, P = np.int64(0), len(x)
+    while j < P:
+        if k == 2:
+            j, moved, k = move_cells_two(x, z, j, tables, lanes, moved, row, delta)
+        else:
+            if x[j] >= 0:
+                more, k = move_cell(x, z, j, tables, lanes, k, row, delta)
+                moved += more
+            j += 1
+    return moved, k
+
+
+@compiled
+def move_cells(x, z, tables, lanes, key, k, row, delta):
+    """z_ij ∝ (a_s + n_is) φ_s(x_ij) for the cells of a row in turn, with a = α β. Returns (cells moved, labels in use).
+
+    The sum over s is split: σ = Σ_s a_s φ_s, known once per sweep, and n_is φ_s over the labels in use, few when α is small.
+    """
+    draw_uniforms(key, np.int64(0), row.u, len(x))
+    return move_cells_from(np.int64(0), x, z, tables, lanes, k, row, delta)

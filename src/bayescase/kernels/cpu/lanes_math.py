@@ -1,0 +1,180 @@
+"""Sixteen float32 at a time: exp, log, and draws of Gamma variables on the log scale.
+
+A Gamma draw needs four uniform numbers of 32 bits each, from two hashes. What the vector cannot decide, one lane in thirty, is
+left as NaN, and `log_gamma_again` decides it in float64 from the same numbers, by the same rule (Marsaglia and Tsang 2000).
+"""
+
+from math import cos, log, pi, sqrt
+
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+from numpy.polynomial import Polynomial
+from numpy.polynomial.chebyshev import Chebyshev
+
+from ..compiling import inner
+from ..rng import derive, log_gamma
+from .intrinsics import _F32, WIDTH, _at, _lanes, store
+
+_I32, _I64 = ir.VectorType(ir.IntType(32), WIDTH), ir.VectorType(ir.IntType(64), WIDTH)
+_GAMMA, _M1, _M2 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB  # as in `rng`
+LARGE = 1000.0  # of a shape: beyond, float32 has too few digits for the second test
+LOWEST = -87.0  # exp is 0 below; float32 has nothing smaller but subnormal numbers
+HIGHEST = 88.0
+
+
+def _fit(function, degree, low, high):
+    """Coefficients of a polynomial that agrees with the function to float32."""
+    fitted = Chebyshev.interpolate(function, degree, (low, high))
+    return tuple(fitted.convert(kind=Polynomial).coef.tolist())
+
+
+_EXP = _fit(np.exp, 6, -0.5 * np.log(2.0), 0.5 * np.log(2.0))
+_LOG = _fit(lambda r: np.log1p(r) / r, 10, np.sqrt(0.5) - 1.0, np.sqrt(2.0) - 1.0)  # log(1 + r) / r
+_COS = _fit(lambda y: np.cos(2.0 * np.pi * np.sqrt(y)), 8, 0.0, 0.25)  # cos(2 π t) in t²
+
+
+def _const(value, kind=_F32):
+    return ir.Constant(kind, [value] * WIDTH)
+
+
+def _every(builder, value, kind):
+    """A number in every lane."""
+    first = builder.insert_element(ir.Constant(kind, ir.Undefined), value, ir.IntType(32)(0))
+    return builder.shuffle_vector(first, ir.Constant(kind, ir.Undefined), ir.Constant(_I32, [0] * WIDTH))
+
+
+def _polynomial(builder, coefficients, x):
+    value = _const(coefficients[-1])
+    for coefficient in coefficients[-2::-1]:
+        value = builder.fadd(builder.fmul(value, x), _const(coefficient))
+    return value
+
+
+def _log(builder, x):
+    """Of positive, normal numbers: log of the mantissa, between √½ and √2, plus the exponent times ln 2."""
+    bits = builder.sub(builder.bitcast(x, _I32), _const(0x3F3504F3, _I32))  # √½
+    exponent = builder.ashr(bits, _const(23, _I32))
+    mantissa = builder.add(builder.and_(bits, _const(0x007FFFFF, _I32)), _const(0x3F3504F3, _I32))
+    r = builder.fsub(builder.bitcast(mantissa, _F32), _const(1.0))
+    e = builder.sitofp(exponent, _F32)
+    return builder.fadd(builder.fmul(r, _polynomial(builder, _LOG, r)), builder.fmul(e, _const(0.6931471805599453)))
+
+
+def _hash(builder, keys, number):
+    """rng.derive(key, number) in every lane."""
+    step = builder.mul(builder.add(number, _const(1, _I64)), _const(_GAMMA, _I64))
+    h = builder.add(keys, step)
+    for shift, factor in ((30, _M1), (27, _M2)):
+        h = builder.mul(builder.xor(h, builder.lshr(h, _const(shift, _I64))), _const(factor, _I64))
+    return builder.xor(h, builder.lshr(h, _const(31, _I64)))
+
+
+def _uniforms(builder, bits):
+    """Two numbers above 0 and at most 1 from 64 bits: (k + ½) / 2³² of the upper and of the lower half."""
+    both = (builder.trunc(builder.lshr(bits, _const(32, _I64)), _I32), builder.trunc(bits, _I32))
+    return [builder.fadd(builder.fmul(builder.uitofp(half, _F32), _const(2.0**-32)), _const(2.0**-33)) for half in both]
+
+
+def _exp(builder, x):
+    low = builder.fcmp_ordered("<", x, _const(LOWEST))
+    x = builder.select(builder.fcmp_ordered(">", x, _const(HIGHEST)), _const(HIGHEST), builder.select(low, _const(0.0), x))
+    # x = n ln 2 + r; adding and taking away 1.5 · 2²³ rounds to a whole number
+    magic = _const(12582912.0)
+    n = builder.fsub(builder.fadd(builder.fmul(x, _const(1.4426950408889634)), magic), magic)
+    r = builder.fsub(builder.fsub(x, builder.fmul(n, _const(0.693359375))), builder.fmul(n, _const(-2.12194440e-4)))
+    power = builder.bitcast(_polynomial(builder, _EXP, r), _I32)
+    scaled = builder.add(power, builder.shl(builder.fptosi(n, _I32), _const(23, _I32)))
+    return builder.select(low, _const(0.0), builder.bitcast(scaled, _F32))
+
+
+@intrinsic
+def exp_lanes(typing_context, lanes):
+    """exp of every lane; 0 below LOWEST, and no more than exp(HIGHEST)."""
+
+    def generate(context, builder, signature, args):
+        return _exp(builder, args[0])
+
+    return _lanes(lanes), generate
+
+
+@intrinsic
+def log_lanes(typing_context, lanes):
+    """log of every lane, which must be positive and no subnormal number."""
+
+    def generate(context, builder, signature, args):
+        return _log(builder, args[0])
+
+    return _lanes(lanes), generate
+
+
+@intrinsic
+def log_gamma_lanes(typing_context, keys, index, number, shapes):
+    """log of Gamma(shape, 1) draws for shapes[index : index + WIDTH], a flat float32 array; NaN where it is undecided.
+
+    Lane k is the draw of the key derive(keys[index + k], number); keys is a flat uint64 array.
+    """
+
+    def generate(context, builder, signature, args):
+        keys = builder.load(_at(context, builder, signature.args[0], args[0], args[1], _I64), align=8)
+        shape = builder.load(_at(context, builder, signature.args[3], args[3], args[1], _F32), align=4)
+        h = _hash(builder, keys, _every(builder, args[2], _I64))
+        u1, u2 = _uniforms(builder, h)
+        u3, u4 = _uniforms(builder, _hash(builder, h, _const(0, _I64)))
+        kind = ir.FunctionType(_F32, [_F32])
+        root = cgutils.get_or_insert_function(builder.module, kind, f"llvm.sqrt.v{WIDTH}f32")
+        radius = builder.call(root, [builder.fmul(_log(builder, u1), _const(-2.0))])
+        t = builder.fsub(u2, _const(0.5))
+        x = builder.fmul(radius, builder.fneg(_polynomial(builder, _COS, builder.fmul(t, t))))
+        small = builder.fcmp_ordered("<", shape, _const(1.0))
+        d = builder.fsub(builder.select(small, builder.fadd(shape, _const(1.0)), shape), _const(1.0 / 3.0))
+        c = builder.fdiv(_const(1.0), builder.call(root, [builder.fmul(d, _const(9.0))]))
+        v = builder.fadd(_const(1.0), builder.fmul(c, x))
+        positive = builder.fcmp_ordered(">", v, _const(1e-6))
+        log_v = builder.fmul(_log(builder, builder.select(positive, v, _const(1.0))), _const(3.0))
+        v3 = builder.fmul(v, builder.fmul(v, v))
+        x2 = builder.fmul(x, x)
+        sure = builder.fcmp_ordered("<", u3, builder.fsub(_const(1.0), builder.fmul(builder.fmul(x2, x2), _const(0.0331))))
+        ratio = builder.fmul(d, builder.fadd(builder.fsub(_const(1.0), v3), log_v))
+        second = builder.fcmp_ordered("<", _log(builder, u3), builder.fadd(builder.fmul(x2, _const(0.5)), ratio))
+        second = builder.and_(second, builder.fcmp_ordered("<", d, _const(LARGE)))
+        accepted = builder.and_(positive, builder.or_(sure, second))
+        boost = builder.select(small, builder.fdiv(_log(builder, u4), shape), _const(0.0))
+        value = builder.fadd(builder.fadd(_log(builder, d), log_v), boost)
+        return builder.select(accepted, value, _const(float("nan")))
+
+    return _lanes(keys, types.intp, types.int64, shapes), generate
+
+
+@inner
+def log_gamma_again(shape, key):
+    """What `log_gamma_lanes` left undecided for this lane's key, in float64."""
+    h = derive(key, np.int64(0))
+    u1, u2, u3 = half(key >> np.uint64(32)), half(key & np.uint64(0xFFFFFFFF)), half(h >> np.uint64(32))
+    d = (shape + 1.0 if shape < 1.0 else shape) - 1.0 / 3.0
+    x = sqrt(-2.0 * log(u1)) * cos(2.0 * pi * u2)
+    v = 1.0 + x / sqrt(9.0 * d)
+    if v > 0.0:
+        v = v * v * v
+        if log(u3) < 0.5 * x * x + d * (1.0 - v + log(v)):
+            boost = log(half(h & np.uint64(0xFFFFFFFF))) / shape if shape < 1.0 else 0.0
+            return log(d * v) + boost
+    return log_gamma(shape, derive(key, np.int64(1)))
+
+
+@inner
+def half(bits):
+    return (np.float64(bits) + 0.5) * 2.0**-32
+
+
+@inner
+def draw_log_gammas(keys, number, shapes, S, out, at):
+    """out[at + s] = log of a Gamma(shapes[s], 1) draw of the key derive(keys[s], number) for S labels; 0 in the other lanes."""
+    for s in range(0, len(shapes), WIDTH):
+        store(out, at + s, log_gamma_lanes(keys, s, number, shapes))
+    for s in range(S):
+        if out[at + s] != out[at + s]:
+            out[at + s] = log_gamma_again(np.float64(shapes[s]), derive(keys[s], number))
+    for s in range(S, len(shapes)):
+        out[at + s] = 0.0

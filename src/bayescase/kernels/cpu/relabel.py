@@ -1,0 +1,108 @@
+"""Relabelling: all cells of a row that share a label take another one together."""
+
+from math import exp
+
+import numpy as np
+
+from ..compiling import inner
+from ..rng import uniform
+from .intrinsics import WIDTH, add, add_to, differences, load, store, total, zeros
+from .lanes_math import exp_lanes
+from .sums import TILE
+
+TOO_LARGE = 1e37  # Σ exp beyond this is made anew, with the largest term as 1
+
+
+@inner
+def group_sums(x, z, log_phi, lanes, k, sums, at, row):
+    """row.groups[t] = Σ_j log φ(x_j) over the cells whose label is used[t].
+
+    sums[at : at + lanes] is the sum over all cells, so the largest group is what the others leave.
+    """
+    n, used, groups, where = row.n, row.used, row.groups, row.where
+    largest = 0
+    for t in range(1, k):
+        if n[used[t]] > n[used[largest]]:
+            largest = t
+    groups[: k * lanes] = 0.0
+    for s in range(lanes):
+        groups[largest * lanes + s] = sums[at + s]
+    for t in range(k):
+        if t == largest:
+            continue
+        size = 0
+        for j in range(len(x)):
+            where[size] = (np.intp(x[j]) + 1) * lanes
+            size += (x[j] >= 0) & (z[j] == used[t])
+        for s in range(0, lanes, WIDTH):
+            for r0 in range(0, size, TILE):
+                a = zeros()
+                for r in range(r0, min(r0 + TILE, size)):
+                    a = add(a, load(log_phi, where[r] + s))
+                add_to(groups, t * lanes + s, a)
+        for s in range(lanes):
+            groups[largest * lanes + s] -= groups[t * lanes + s]
+
+
+@inner
+def relabel_row(x, rise, key, sums, at, lanes, k, row):
+    """Each group of cells that share a label draws a new one among its own and those the row does not use, ∝ Π φ.
+
+    sums[at + t · lanes + s] = Σ log φ_s over the cells of group t. Groups go by first appearance: an order that the move
+    itself cannot change, as an exact scan needs. The group stays with probability 1 / (1 + Σ exp(w_s − w_own)), the sum over
+    labels that nobody uses: row.barred is −∞ for the others. Leaves old label → new label in row.to, and returns the number of
+    groups moved.
+    """
+    n, used, to, barred, e = row.n, row.used, row.to, row.barred, row.e
+    for t in range(k):
+        barred[used[t]] = -np.inf
+    moved = 0
+    for t in range(k):
+        own, first = used[t], at + t * lanes
+        size = n[own]
+        acc, own_weight = zeros(), sums[first + own] + rise[size * lanes + own]
+        for s in range(0, lanes, WIDTH):
+            part = exp_lanes(add(differences(sums, first + s, rise, size * lanes + s, own_weight), load(barred, s)))
+            store(e, s, part)
+            acc = add(acc, part)
+        leave, to[own] = np.float64(total(acc)), own
+        u, stay = uniform(key, len(x) + t), 1.0
+        if leave > TOO_LARGE:
+            leave, stay = weigh_again(sums, first, rise, size * lanes, own, row)
+        r = u * (leave + stay)
+        if r < leave:
+            b = pick(e, len(n), own, r)
+            barred[own], barred[b] = 0.0, -np.inf
+            n[own], n[b], used[t], to[own] = 0, size, b, b
+            moved += 1
+    for t in range(k):
+        barred[used[t]] = 0.0
+    return moved
+
+
+@inner
+def weigh_again(sums, first, rise, rise_first, own, row):
+    """(Σ of row.e, weight of the own label), made anew with the largest term as 1."""
+    S, e, barred = len(row.n), row.e, row.barred
+    top = -np.inf
+    for s in range(S):
+        if barred[s] == 0.0:
+            top = max(top, sums[first + s] + rise[rise_first + s])
+    leave = 0.0
+    for s in range(S):
+        e[s] = exp(sums[first + s] + rise[rise_first + s] - top) if barred[s] == 0.0 else 0.0
+        leave += e[s]
+    return leave, exp(sums[first + own] + rise[rise_first + own] - top)
+
+
+@inner
+def pick(w, S, own, r):
+    """The label that owns r < Σ w, never the own one."""
+    last = own
+    for s in range(S):
+        if w[s] > 0.0 and s != own:
+            last = s
+            r -= w[s]
+            if r < 0.0:
+                return s
+    return last
