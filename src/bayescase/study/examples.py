@@ -34,8 +34,9 @@ class Explained(NamedTuple):
 def explained_recipes(n: int) -> list[Explained]:
     """Recipes that the model has not seen, evenly over its answers."""
     recipes = load_recipes()
-    words = np.array(list(recipes.table))
-    x = np.column_stack(list(recipes.table.values())).astype(float)
+    used = [set(has) for has in recipes.table["ingredients"]]
+    words = np.array(sorted(set().union(*used)))
+    x = np.array([[word in has for word in words] for has in used], dtype=float)
     order = np.random.default_rng(7).permutation(len(x))
     known, new = order[: len(x) // 2], order[len(x) // 2 :]
     model = LogisticRegression(C=3.0, max_iter=2000).fit(x[known], recipes.families[known])

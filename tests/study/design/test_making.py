@@ -145,6 +145,26 @@ def test_a_separate_catalogue():
     assert not shown & {item.stimulus for item in design.items}
 
 
+def test_bags_are_shown_as_sets():
+    table, _ = dishes(S=3)
+    bags = [[name for name in table if table[name][i]] for i in range(42)]
+    design = make_design(fit({"dish": bags}, 3), arms=("bcm", "subspace"), items_per_block=4)
+    for item in design.items:
+        assert (item.stimulus.kind, {line.name for line in item.stimulus.lines}) == ("set", set(bags[item.case]))
+    assert all(line.value is None for shown in design.explanations for line in shown.stimulus.lines)
+    assert any(line.marked for shown in design.explanations for line in shown.stimulus.lines)
+
+
+def test_beside_a_table_only_items_that_are_there_are_shown():
+    table, family = dishes(S=3)
+    bags = [[name for name in table if table[name][i]] for i in range(42)]
+    mixed = {"course": np.array(["soup", "main", "sweet"])[family], "dish": bags}
+    design = make_design(fit(mixed, 3), arms=("bcm", "subspace"), items_per_block=4)
+    for item in design.items:
+        assert item.stimulus.kind == "table"
+        assert {line.name for line in item.stimulus.lines} == {"course", *bags[item.case]}
+
+
 def test_clusters_that_cannot_be_shown_are_left_out(meals):
     prototypes = meals.prototypes_.copy()
     prototypes[1] = prototypes[0]
