@@ -26,7 +26,7 @@ FORWARD: dict[str, str] = {}
 CYCLES: dict[str, str] = {}
 LONG_FILES: dict[str, str] = {}
 LONG_FUNCTIONS: dict[str, str] = {}
-BY_NAME = {"cli/study.py": "looks for packages of others, which are not installed with ours"}
+BY_NAME = {"cli/study_people.py": "looks for packages of others, which are not installed with ours"}
 
 
 class Import(NamedTuple):

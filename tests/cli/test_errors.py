@@ -28,6 +28,9 @@ from bayescase.reading import rules
         (Setting("array", "X"), "--array X"),
         (Setting("case_names", ColumnOf("a b"), of=""), "--id 'a b'"),
         (Setting("image_shape", (8, 8)), "--image 8 8"),
+        (Setting("arms", ("bcm", "subspace")), "--arms bcm,subspace"),
+        (Setting("paper_mode", True), "--paper-mode"),
+        (Setting("items_per_block", 4), "--items-per-block 4"),
         (Setting("burn_in", None), "--burn-in unset"),
         (Setting("n_samples", 5), "5"),
         (Setting("X"), "The data"),
@@ -41,18 +44,27 @@ def test_settings_as_options(setting, words):
 
 
 def test_every_option_is_one_of_a_command():
-    known = {option for command in main.commands.values() for param in command.params for option in param.opts}
+    pytest.importorskip("starlette", reason="pip install 'bayescase[study]'")
+    commands = [*main.commands.values(), *main.commands["study"].commands.values()]
+    known = {option for command in commands for param in command.params for option in param.opts}
     assert {"--drop", *OPTIONS.values()} <= known
     import inspect
 
     from bayescase.experiments import reproduce
     from bayescase.reading.files import read_file
     from bayescase.selection import select_n_clusters
+    from bayescase.study.data.reconcile import read_ids
+    from bayescase.study.design.own import OwnWishes
+    from bayescase.study.design.wishes import ModelWishes
+    from bayescase.web.serving import clean_path, listen
 
     methods = (read_file, select_n_clusters, reproduce, BayesianCaseModel.fit, BayesianCaseModel.report)
     parameters = {*BayesianCaseModel().get_params(), *CaseEncoder().get_params()}
     parameters |= {name for method in methods for name in inspect.signature(method).parameters}
-    assert set(OPTIONS) <= parameters
+    parameters |= {*ModelWishes.__dataclass_fields__, *OwnWishes.__dataclass_fields__}
+    for method in (read_ids, listen, clean_path):
+        parameters |= {*inspect.signature(method).parameters}
+    assert set(OPTIONS) - {"admin_password"} <= parameters  # that one is asked for
 
 
 def test_the_types_are_those_of_the_package():

@@ -30,7 +30,7 @@ def draw(design, people, rng, effect=0.0, person_sd=1.0, item_sd=1.0, base=1.2, 
     for slot in range(people):
         able, pace = rng.normal(0, person_sd), rng.normal(3, 0.4)
         for trial in plan(design, slot).trials:
-            first = trial.condition == design.conditions[0]
+            first = trial.condition == design.conditions[0].id
             logit = base + effect * first + able + easy[trial.item]
             seconds = float(np.exp(pace + slow * first + rng.normal(0, 0.5)))
             yield slot, trial, bool(rng.random() < 1 / (1 + np.exp(-logit))), seconds
@@ -41,7 +41,8 @@ def rows(design, people, rng, **planted):
     answers = [
         {
             "participant": f"p{slot:03}", "superseded": False, "block": trial.block, "condition": trial.condition,
-            "item": trial.item, "correct": right, "seconds": seconds, "browser_seconds": seconds - 0.1,
+            "item": trial.item, "explanation": design.explanation_behind(design.item(trial.item)), "correct": right,
+            "seconds": seconds, "browser_seconds": seconds - 0.1,
         }
         for slot, trial, right, seconds in draw(design, people, rng, **planted)
     ]  # fmt: skip
@@ -76,11 +77,12 @@ def fill(connection, design, people=4, seed=0, inattentive=(), **planted):
         at = now[slot] = START + slot * 3_600_000
         values = {
             "id": slot + 1, "public_id": public_id(slot), "token_hash": f"{slot:064x}", "external_hash": f"{slot + 500:064x}",
+            "receipt_hash": f"{slot + 700:064x}", "receipt_number": 0, "other_hashes": {"STUDY_ID": f"{slot + 900:064x}"},
             "phase": "live", "simulated": False, "slot": slot, "first_slot": slot, "status": "complete", "step": steps - 1,
             "round": 0, "consented_at": at, "last_seen_at": at, "step_at": at, "finished_at": None,
         }  # fmt: skip
         connection.execute(insert(tables.participants).values(values))
-        event(connection, slot + 1, at, "consent", {"slot": slot, "study": f"{slot + 900:064x}"})
+        event(connection, slot + 1, at, "consent", {"slot": slot})
     for slot, trial, right, seconds in draw(design, people, rng, **planted):
         ms = round(seconds * 1000)
         wrong = [option for option in trial.options if option != design.item(trial.item).correct]
@@ -92,7 +94,10 @@ def fill(connection, design, people=4, seed=0, inattentive=(), **planted):
         for k, check in enumerate(design.checks):
             choice = 0 if slot in inattentive and not k else check.correct
             forms.append(("check", check.id, {"choice": choice, "correct": choice == check.correct}))
-        forms += [("questionnaire", "", {likert.id: int(rng.integers(len(likert.labels))) for likert in design.questionnaire})]
+        parts = [("questionnaire", "", design.questionnaire)]
+        parts += [("ratings", str(block), design.block_ratings) for block in range(design.blocks)]
+        for kind, ref, asked in parts:
+            forms.append((kind, ref, {likert.id: int(rng.integers(len(likert.labels))) for likert in asked}))
         for kind, ref, given in forms:
             now[slot] += 1000
             respond(connection, slot + 1, kind, ref, given, now[slot])
@@ -109,7 +114,7 @@ def public_id(slot):
 def answer(connection, person, trial, choice, right, sent, ms, round=0):
     values = {
         "participant_id": person, "round": round, "trial": trial.number, "block": trial.block, "condition": trial.condition,
-        "item": trial.item, "options": list(trial.options), "choice": choice, "correct": right, "sent_at": sent,
+        "item": trial.item, "options": list(trial.options), "choice": choice, "correct": right, "ratings": {}, "sent_at": sent,
         "received_at": sent + ms, "shown_ms": 40, "first_input_ms": ms // 2, "submitted_ms": ms - 20, "hidden_ms": 0,
         "blur_count": 0, "timing_differs": False,
     }  # fmt: skip

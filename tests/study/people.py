@@ -28,8 +28,8 @@ class Visit:
         self.store = self.app.store
         self.runner = asyncio.Runner()
 
-    def visitor(self, **headers):
-        return Visitor(self, headers)
+    def visitor(self, address="198.51.100.1", **headers):
+        return Visitor(self, headers, address)
 
 
 @contextmanager
@@ -43,9 +43,9 @@ def visiting(folder, database=None, **settings):
 
 
 class Visitor:
-    def __init__(self, visit, headers):
+    def __init__(self, visit, headers, address):
         self.visit = visit
-        transport = httpx.ASGITransport(app=visit.app, raise_app_exceptions=False)
+        transport = httpx.ASGITransport(app=visit.app, raise_app_exceptions=False, client=(address, 4242))
         self.client = httpx.AsyncClient(transport=transport, base_url=HOST, headers={"origin": HOST} | headers)
 
     def ask(self, method, path, **settings):

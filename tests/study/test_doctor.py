@@ -7,13 +7,13 @@ from dataclasses import replace
 from sqlalchemy import update
 
 from bayescase.study.data import tables
-from bayescase.study.design.design import PLACEHOLDER, Likert
+from bayescase.study.design.design import PLACEHOLDER
 from bayescase.study.design.design_file import write_design
 from bayescase.study.doctor import OK, PROBLEM, WARNING, examine
 from bayescase.web.keys import KEY
 from bayescase.web.password import AdminPassword
 
-from .designs import AGREEMENT, small_design
+from .designs import small_design
 from .made_data import START
 from .studies import DESIGN, change, run
 
@@ -29,7 +29,8 @@ def test_the_doctor_finds_a_good_study_ready(study):
     assert run("doctor", study).exit_code == 0
     for what in ("design", "texts", "codes", "items", "disk", "journal", "password", "SQLite", "database", "export", "verify"):
         assert (what, OK) in found
-    assert ("ratings", WARNING) in found
+    assert ("plan", OK) in found
+    assert "Anybody who has the address" in found["admission", WARNING]
 
 
 def test_the_doctor_names_what_is_missing(tmp_path):
@@ -41,7 +42,8 @@ def test_the_doctor_names_what_is_missing(tmp_path):
         items=flagged,
         texts=replace(texts, contact=f"{PLACEHOLDER}: name]"),
         rules=replace(rules, complete=replace(rules.complete, code="")),
-        questionnaire=(Likert("a_first", "A", AGREEMENT), Likert("a_second", "B", AGREEMENT)),
+        plan=replace(DESIGN.plan, hypotheses=(), stopping=""),
+        made={"model": "80 cases"},
     )
     write_design(design, tmp_path)
     found = levels(tmp_path)
@@ -56,10 +58,10 @@ def test_the_doctor_names_what_is_missing(tmp_path):
         ("password", WARNING),
         ("data", WARNING),
     } <= found.keys()
-    assert ("ratings", WARNING) not in found
+    assert "lacks hypotheses, stopping" in found["plan", WARNING]
     done = run("doctor", tmp_path)
     assert done.exit_code == 1
-    assert "problem  texts: Something is to be filled in in contact" in done.stdout
+    assert "problem  texts: Something is to be filled in in texts.contact" in done.stdout
     assert json.loads(run("doctor", tmp_path, "--json").stdout)[0]["level"] == PROBLEM
 
 

@@ -19,11 +19,12 @@ from bayescase.study.data.database import connect
 from bayescase.study.data.journal import compare, read_journal
 from bayescase.study.data.store import open_store
 from bayescase.study.data.tables import answers, participants
-from bayescase.study.simulate import Key, Person, Rates, simulate
+from bayescase.study.planted import SimulatedMind, Truth, World
+from bayescase.study.simulate import Key, Person, simulate
 
 from .designs import small_design
 
-RATES = Rates({"bcm": 0.86, "lda": 0.71}, person_sd=0.5, item_sd=0.5, seed=3)
+TRUTH = Truth({"bcm": 0.86, "lda": 0.71}, seed=3)
 
 
 def check(folder, database, people):
@@ -41,7 +42,7 @@ def check(folder, database, people):
 @pytest.mark.parametrize("n", [24, pytest.param(200, marks=pytest.mark.slow)])
 def test_many_people_at_once(place, n):
     folder, database = place(small_design())
-    done = simulate(folder, n, rates=RATES, at_once=n, database=database)
+    done = simulate(folder, n, truth=TRUTH, at_once=n, database=database)
     print(f"{n} people at once, {'PostgreSQL' if database else 'SQLite'}: {done.answers} answers, {done.seconds:.1f} s")
     assert (done.complete, done.answers, done.errors) == (n, 16 * n, ())
     check(folder, database, n)
@@ -88,10 +89,11 @@ class Server:
 
 async def under_fire(server, design, people, kills, seed):
     """(people, kills): everybody takes part in real time while the server is killed at random moments."""
-    rng, key = random.Random(seed), Key(design)
+    rng, key, world = random.Random(seed), Key(design), World(design, TRUTH)
     async with httpx.AsyncHTTPTransport(limits=httpx.Limits(max_connections=people)) as transport:
         await server.ready()
-        crowd = [Person(key, server.url, transport, RATES, RATES.items(design), i, None, patience=120) for i in range(people)]
+        minds = [SimulatedMind(world, i) for i in range(people)]
+        crowd = [Person(key, server.url, transport, mind, i, None, patience=120) for i, mind in enumerate(minds)]
 
         async def one(person):
             await person.go_on(await person.begin())

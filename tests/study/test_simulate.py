@@ -8,16 +8,22 @@ from sqlalchemy import select
 
 from bayescase.study.data.journal import compare
 from bayescase.study.data.tables import answers
-from bayescase.study.simulate import Rates, simulate
+from bayescase.study.planted import Truth
+from bayescase.study.simulate import simulate
 
 from .designs import small_design
 from .pages.visits import dump, ruled
 from .people import visiting
 
+CERTAIN = Truth(
+    {"bcm": 1.0, "lda": 0.0}, person_sd=0, person_slope_sd=0, case_sd=0, case_slope_sd=0, explanation_slope_sd=0, attention=1.0,
+    seed=1,
+)  # fmt: skip
+
 
 def test_simulated_people_answer_as_they_are_told(place):
     folder, database = place(ruled(timeout_minutes=60))
-    done = simulate(folder, 6, rates=Rates({"bcm": 1.0, "lda": 0.0}, attention=1.0, seed=1), database=database, at_once=6)
+    done = simulate(folder, 6, truth=CERTAIN, database=database, at_once=6)
     assert (done.people, done.complete, done.dropped, done.answers, done.errors) == (6, 6, 0, 96, ())
     with visiting(folder, database) as visit:
         with visit.store.reading() as connection:
@@ -37,7 +43,7 @@ def test_a_seed_repeats_a_simulation(frozen):
     kept = []
     for name in ("one", "two"):
         folder = frozen(small_design(), name)
-        done = simulate(folder, 5, rates=Rates({"bcm": 0.8, "lda": 0.6}, 1.0, 1.0, dropout=0.5, seed=4), at_once=3)
+        done = simulate(folder, 5, truth=Truth({"bcm": 0.8, "lda": 0.6}, dropout=0.5, seed=4), at_once=3)
         assert done.dropped > 0
         assert not done.errors
         with visiting(folder) as visit:

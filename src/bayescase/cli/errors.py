@@ -45,8 +45,14 @@ OPTIONS = {
     "texts": "--text",
     "top_values": "--top",
 }
-FLAGS = ("header", "keep_draws")  # options without a value
+FLAGS = ("admin_password", "header", "keep_draws", "paper_mode")  # options without a value
 DATA = {"X": "The data", "n_samples": "The number of cases"}  # what is given, not set
+OF_STUDIES = (  # parameters that are called as their options
+    *("admin_password", "admission", "arms", "break_every", "break_seconds", "column", "items_per_block", "keep_days"),
+    *("language", "layout", "lda", "options", "order", "overlap", "paper_mode", "path", "platform", "port", "practice"),
+    *("quota", "resume", "sample_size", "task", "tries"),
+)
+OPTIONS |= {name: f"--{name.replace('_', '-')}" for name in OF_STUDIES}
 OF_COMMAND = {"select": {"n_clusters": "--to"}}  # options that are called otherwise there
 
 
@@ -70,7 +76,7 @@ def as_option(setting: Setting) -> str | None:
         return f"{option} {shlex.quote(str(column))} --separator {shlex.quote(str(value))}"
     if setting.parameter == "image_shape":
         return f"{option} {' '.join(map(str, value))}"
-    text = as_text(value)
+    text = ",".join(value) if setting.parameter == "arms" else as_text(value)
     return f"{option} {shlex.quote(text if column is None else f'{column}={text}')}"
 
 

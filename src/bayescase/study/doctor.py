@@ -13,18 +13,21 @@ from typing import NamedTuple
 from sqlalchemy import func, select
 from sqlalchemy.exc import SQLAlchemyError
 
+from ..explaining.words import counted
 from ..lda import has_lda
 from ..web.keys import KEY
 from ..web.password import ADMIN
-from .analysis.ratings import PARTS
+from .analysis.generalise import FEWEST
 from .data import journal
 from .data.database import DATABASE, WAL_SINCE, StoreError, milliseconds, opened, reading
 from .data.export import ExportError
 from .data.export_folder import export, read_export
 from .data.tables import events, participants
 from .data.verify import verify
-from .design.design import PLACEHOLDER, Design, DesignError, canonical
-from .design.design_file import frozen_hash, read_design, unfinished
+from .design.design import PLACEHOLDER, PRACTICE, Design, DesignError
+from .design.design_file import frozen_hash, media_problems, read_design, unfinished
+from .design.wording import ENDINGS
+from .simulate import REHEARSALS
 
 OK, WARNING, PROBLEM = "ok", "warning", "problem"
 LOW, LEAST = 1_000_000_000, 100_000_000  # bytes
@@ -66,15 +69,15 @@ def of_design(folder: Path, design: Design) -> Iterator[Line]:
         where = "a copy of design.json in a new folder, as this one is frozen" if frozen else "design.json"
         words = f"Something is to be filled in in {', '.join(texts)}: look for {PLACEHOLDER} in {where}."
         yield Line(PROBLEM, "texts", words)
-    elif PLACEHOLDER in canonical(design):
-        yield Line(PROBLEM, "texts", f"Something is to be filled in: look for {PLACEHOLDER} in design.json.")
     else:
         empty = [name for name in ("information", "consent", "contact") if not getattr(design.texts, name).strip()]
         words = f"These texts are empty: {', '.join(empty)}."
         yield Line(PROBLEM, "texts", words) if empty else Line(OK, "texts", "nothing is left to fill in")
+    for wrong in media_problems(design, folder):
+        yield Line(PROBLEM, "pictures", wrong)
     yield from of_endings(design)
     yield from of_items(design)
-    if "lda" in design.conditions:
+    if "lda" in design.labels:
         told = design.made.get("lda")
         words = "The design does not say where the topics come from; note it in your protocol."
         yield Line(OK, "topics", str(told)) if told else Line(WARNING, "topics", words)
@@ -83,23 +86,66 @@ def of_design(folder: Path, design: Design) -> Iterator[Line]:
                 WARNING, "LDA", "tomotopy is not installed, so no new topics can be fitted: pip install 'bayescase[study]'"
             )
     if design.mode == "paper":
-        yield Line(
-            WARNING,
-            "cells",
-            "Item sets are fixed to conditions, as in the paper: items may pass for an effect. Better: crossed.",
-        )
+        words = "Item sets are fixed to conditions, as in the paper: there will be no verdicts. Better: crossed."
+        yield Line(WARNING, "cells", words)
+    elif design.layout == "between":
+        yield Line(OK, "cells", "each person meets one condition, and all items")
     else:
         yield Line(OK, "cells", "item sets change conditions from person to person")
-    if not design.checks:
+    if not any(check.after for check in design.checks):
         yield Line(WARNING, "attention", "There is no attention check.")
-    ends = {question.id.replace("-", "_").rpartition("_")[2] for question in design.questionnaire}
-    if design.questionnaire and not ends & {*PARTS, *design.conditions}:
-        words = "No rating is asked of each condition, so none can be compared; for that, end their ids in _first and _second."
-        yield Line(WARNING, "ratings", words)
+    yield from of_explanations(design)
+    yield from of_plan(design)
+    yield from of_admission(design)
+
+
+def of_explanations(design: Design) -> Iterator[Line]:
+    n = len({design.explanation_behind(item) for item in design.items if item.item_set != PRACTICE})
+    if n < FEWEST:
+        words = f"Answers depend on {n} explanations per condition; nothing can be said of their kind with fewer than {FEWEST}."
+        yield Line(WARNING, "explanations", words)
+    else:
+        yield Line(OK, "explanations", f"answers depend on {n} per condition")
+    if design.order == "given":
+        words = (
+            "The words of a card keep the order of their files; if it differs between conditions, it may pass for an effect."
+        )
+        yield Line(WARNING, "order", words)
+    blank = [e.source for e in design.explanations if e.stimulus.kind == "picture" and not e.stimulus.text]
+    blank += [item.id for item in design.items if item.stimulus.kind == "picture" and not item.stimulus.text]
+    if blank:
+        words = (
+            f"{len(blank)} pictures have no words for people who cannot see them, such as {blank[0]}: NAME.alt.txt has them."
+        )
+        yield Line(WARNING, "pictures", words)
+
+
+def of_plan(design: Design) -> Iterator[Line]:
+    lacks = [name for name, value in (("hypotheses", design.plan.hypotheses), ("stopping", design.plan.stopping)) if not value]
+    lacks += ["sample_size"] if design.plan.sample_size is None else []
+    if lacks:
+        words = f"plan in design.json lacks {', '.join(lacks)}: bayescase study power helps with the number of people."
+        yield Line(WARNING, "plan", words)
+    else:
+        yield Line(OK, "plan", f"{design.plan.sample_size} people; the primary outcome is {design.plan.primary}")
+
+
+def of_admission(design: Design) -> Iterator[Line]:
+    rule = design.rules.admission
+    if rule.who == "open":
+        words = "Anybody who has the address can take part, again and again: better 'id' or 'invited' in rules.admission."
+        yield Line(WARNING, "admission", words)
+    else:
+        yield Line(OK, "admission", f"{rule.who}: by {rule.id_parameter} in the address")
+    if rule.quota is None:
+        yield Line(WARNING, "quota", "There is no quota, so people are admitted without end; rules.admission.quota sets one.")
+    if design.rules.keep_days is None:
+        words = "Hashes of ids are kept for ever; rules.keep_days says after how many days `study forget` deletes them."
+        yield Line(WARNING, "retention", words)
 
 
 def of_endings(design: Design) -> Iterator[Line]:
-    endings = {name: getattr(design.rules, name) for name in ("complete", "no_consent", "timed_out")}
+    endings = {name: getattr(design.rules, name) for name in ENDINGS}
     empty = [name for name, ending in endings.items() if not ending.code.strip()]
     if empty:
         yield Line(PROBLEM, "codes", f"These completion codes are empty: {', '.join(empty)}; set them in rules of design.json.")
@@ -112,13 +158,15 @@ def of_endings(design: Design) -> Iterator[Line]:
 
 
 def of_items(design: Design) -> Iterator[Line]:
-    flagged = [item.id for item in design.items if item.flags and item.item_set != "practice"]
+    flagged = [item.id for item in design.items if item.flags and item.item_set != PRACTICE]
     if flagged:
         yield Line(WARNING, "items", f"Look at {', '.join(flagged)}: their flags in design.json say why.")
     else:
         yield Line(OK, "items", "none is flagged")
+    if "model" not in design.made:
+        return
     coders = design.made.get("coders")
-    words = "What is right was not coded by two people; the paper had two coders (bayescase study new --coders)."
+    words = "What is right was not coded by two people; the paper had two coders. bayescase study new reads their table."
     yield Line(OK, "coders", str(coders)) if coders else Line(WARNING, "coders", words)
 
 
@@ -155,7 +203,7 @@ def of_machine(folder: Path) -> Iterator[Line]:
         yield Line(
             WARNING,
             "password",
-            "The monitor has no password, so only this machine can be served: serve --admin-password sets one.",
+            "The monitor has no password, so only this machine can be served; bayescase study serve sets one.",
         )
     key = folder / KEY
     if key.exists() and stat.S_IMODE(key.stat().st_mode) & 0o077:
@@ -177,8 +225,7 @@ def of_data(folder: Path, design: Design, database: str | None, now: int) -> Ite
         how = "write-ahead log" if wal else "rollback journal, as its write-ahead log is safe only from 3.51.3"
         yield Line(OK, "SQLite", f"{sqlite3.sqlite_version}: {how}")
         if not (folder / DATABASE).exists():
-            words = f"There are none yet. Try it out first: bayescase study simulate {folder}"
-            yield Line(WARNING, "data", words)
+            yield from of_rehearsals(folder, design)
             return
     try:
         with opened(folder, database) as engine:
@@ -196,6 +243,16 @@ def of_data(folder: Path, design: Design, database: str | None, now: int) -> Ite
         yield Line(PROBLEM, "verify", wrong[0] + more)
     else:
         yield Line(OK, "verify", "database, journal and schedule agree")
+
+
+def of_rehearsals(folder: Path, design: Design) -> Iterator[Line]:
+    """Where there are no data yet."""
+    seals = [place.parent for place in (folder / REHEARSALS).glob(f"*/{DATABASE}")]
+    same = sum(frozen_hash(place) == design.hash for place in seals)
+    if same:
+        yield Line(OK, "data", f"none yet; {counted(same, 'rehearsal')} of this design")
+    else:
+        yield Line(WARNING, "data", f"There are none yet. Try it out first: bayescase study simulate {folder}")
 
 
 def of_database(engine, now) -> Iterator[Line]:
@@ -227,7 +284,7 @@ def of_database(engine, now) -> Iterator[Line]:
         yield Line(OK, "pilot", f"{tried} simulated or pilot people have come to the end")
     else:
         yield Line(
-            WARNING, "pilot", "Nobody has tried it out to the end yet: bayescase study simulate, or serve without --live."
+            WARNING, "pilot", "Nobody has tried it out to the end yet: bayescase study simulate, or serve it as a pilot."
         )
     live_fakes = done.get(("live", True), 0)
     if live_fakes:

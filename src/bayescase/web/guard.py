@@ -1,10 +1,12 @@
 """What a request must pass before a page sees it, and the headers that every answer gets."""
 
+import asyncio
 from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LIMIT = 64 * 1024  # bytes of a form; the longest honest one has a few thousand
+BODY_SECONDS = 20.0  # for a form to arrive
 SAFE = ("GET", "HEAD", "OPTIONS")
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; form-action 'self'; base-uri 'none'; "
@@ -33,7 +35,12 @@ def same_origin(headers: dict[bytes, bytes]) -> bool:
     if origin in (None, b"null"):
         origin = headers.get(b"referer")
     host = headers.get(b"host")
-    return bool(origin and host) and urlsplit((origin or b"").decode("latin-1")).netloc == (host or b"").decode("latin-1")
+    if not origin or not host:
+        return False
+    try:
+        return urlsplit(origin.decode("latin-1")).netloc == host.decode("latin-1")
+    except ValueError:  # not an address: http://[
+        return False
 
 
 class Guard:
@@ -50,12 +57,10 @@ class Guard:
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 given = {name.lower() for name, _ in message["headers"]}
-                more = dict(HEADERS)
-                if b"cache-control" not in given:
-                    more["cache-control"] = "no-store"
+                more = HEADERS | {"cache-control": "no-store"}
                 if scope["scheme"] == "https":
                     more["strict-transport-security"] = "max-age=31536000"
-                added = [(name.encode(), value.encode()) for name, value in more.items()]
+                added = [(name.encode(), value.encode()) for name, value in more.items() if name.encode() not in given]
                 message["headers"] = [*message["headers"], *added]
             await send(message)
 
@@ -66,7 +71,11 @@ class Guard:
         if not same_origin(headers):
             await self.refuse(scope, 403)(scope, receive, guarded)
             return
-        wrong, body = await read_body(headers, receive)
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                wrong, body = await read_body(headers, receive)
+        except TimeoutError:
+            wrong, body = 408, b""
         if wrong:
             await self.refuse(scope, wrong)(scope, receive, guarded)
             return

@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -10,52 +11,71 @@ from rich.console import Console
 
 from bayescase.study.analysis import report, report_page
 from bayescase.study.analysis.analyse import analyse
-from bayescase.study.analysis.sentences import in_short
-from bayescase.study.design.design import Likert
+from bayescase.study.analysis.sentences import in_short, sentences, verdict
+from bayescase.study.design.design import Condition, Likert
+from bayescase.study.planted import Truth, World
+from bayescase.study.planted import rows as planted_rows
 
 from ...explaining.render.test_report import EVIL, Reader
-from ..designs import AGREEMENT, small_design
+from ..designs import AGREEMENT, between, predicting, rating_design, small_design, three_conditions
 from ..made_data import rows
-from .test_analyse import ODD, three_arms
+from .test_analyse import ODD
 
-RATED = (
-    Likert("clear_first", "The first groups were easy to understand.", AGREEMENT),
-    Likert("clear_second", "The second groups were easy to understand.", AGREEMENT),
-    Likert("fun", f"{EVIL} I liked the task.", ("no", EVIL, "yes", *AGREEMENT)),
-)
+RATED = (Likert("clear", "The groups were easy to understand.", AGREEMENT), Likert("bad", f"{EVIL} hm", ("no", EVIL, "yes")))
+FUN = (Likert("fun", f"{EVIL} I liked the task.", ("no", EVIL, "yes", *AGREEMENT)),)
 
 
-def rated(design, people, **planted):
+def planted(design, people=12, **truth):
+    answers, who = planted_rows(design, people, World(design, Truth({"bcm": 0.95, "lda": 0.5}, **truth)))
     rng = np.random.default_rng(1)
-    answers, who = rows(design, people, rng, **planted)
     for k, person in enumerate(who):
         person |= {f"likert_{q.id}": int(rng.integers(len(q.labels))) for q in design.questionnaire}
         person["checks_failed"] = int(k == 1)
     return analyse(design, answers, who)
 
 
+@cache
 def made(name):
     if name == "two":
-        return rated(small_design(questionnaire=RATED), 24, effect=1.5)
+        return planted(small_design(block_ratings=RATED, questionnaire=FUN), 16)
     if name == "three":
-        return rated(three_arms(), 12, effect=1.0)
+        return planted(three_conditions(), 6)
+    if name == "between":
+        return planted(between())
+    if name == "predict":
+        return planted(predicting())
+    if name == "rate":
+        return planted(rating_design())
     if name == "hostile":
-        found = rated(small_design(title=EVIL, questionnaire=RATED), 6)
+        conditions = (Condition("bcm", EVIL, EVIL), Condition("lda", f"{EVIL}2", EVIL))
+        found = planted(small_design(title=EVIL, conditions=conditions, block_ratings=RATED, questionnaire=FUN), 6)
         return replace(found, everyone=replace(found.everyone, by_person={EVIL: {"bcm": 0.5, "lda": 1.0}}))
     return analyse(small_design(), *ODD[name])
 
 
-NAMES = ("two", "three", "hostile", *ODD)
+NAMES = (
+    "two",
+    "three",
+    "between",
+    "predict",
+    "rate",
+    "hostile",
+    "nothing",
+    "one answer",
+    "one condition",
+    "all right",
+    "no times",
+)
 
 
-@pytest.fixture(scope="module")
-def pages():
-    return {name: report_page.page(made(name)) for name in NAMES}
+@cache
+def page_of(name):
+    return report_page.page(made(name))
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_page_is_whole_and_fetches_nothing(pages, name):
-    text = pages[name]
+def test_a_page_is_whole_and_fetches_nothing(name):
+    text = page_of(name)
     page = Reader(text)
     assert page.all("html") == [{"lang": "en"}]
     assert len(page.all("h1")) == len(page.all("main")) == 1
@@ -82,29 +102,54 @@ def test_terminal_pipe_and_json_survive_any_data(name):
         assert not re.search(r"\bnan\b|\binf\b|None", text)
 
 
-def test_sentences_say_what_was_planted():
-    short = " ".join(in_short(made("two").everyone, "crossed"))
-    assert "People were right more often with BCM than with LDA" in short
-    assert "percentage points (95 % interval" in short
-    assert "Answers took as long with BCM as with LDA." in short
-    nothing = " ".join(
-        in_short(analyse(small_design(), *rows(small_design(), 24, np.random.default_rng(3))).everyone, "crossed")
-    )
-    assert "does not show that the two are equal" in nothing
-    assert in_short(made("nothing").everyone, "crossed") == ["There are no answers to analyse yet."]
-    assert "there are no answers in LDA" in " ".join(in_short(made("one condition").everyone, "crossed"))
+def test_sentences_say_what_was_planted_and_for_what_it_holds():
+    found = made("two")
+    short = " ".join(in_short(found, found.everyone))
+    assert "of the answers were right, with LDA" in short
+    assert "The difference, BCM less LDA, is" in short
+    assert "for these 5 explanations" in short
+    assert "other people, other cases, and other explanations of these kinds, of which 5 were compared" in short
+    nothing = analyse(small_design(), *rows(small_design(), 24, np.random.default_rng(3)))
+    assert "does not show that the two are equal" in in_short(nothing, nothing.everyone)[0]
+    assert in_short(made("nothing"), made("nothing").everyone) == ["There are no answers to analyse yet."]
+    lone = made("one condition")
+    assert "no answers in LDA" in in_short(lone, lone.everyone)[0]
 
 
-def test_the_papers_mode_is_not_trusted_too_far():
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"verdict": "kind"}, "reaches beyond what was shown"),
+        ({"verdict": "these"}, "It does not show that explanations of this kind differ"),
+        ({"verdict": "these", "cases": 5}, "does not show that explanations of this kind do the same for other cases"),
+        ({"verdict": "these", "explanations": 0}, "other people would rate these explanations in the same way"),
+        ({"verdict": "equal"}, "too small to matter"),
+        ({"verdict": "none"}, "No verdict"),
+    ],
+)
+def test_every_verdict_says_what_it_generalises_to(changes, words):
+    found = made("two")
+    assert words in verdict(found, replace(found.everyone.comparisons[0], **changes))
+
+
+def test_a_difference_that_counts_only_alone_is_not_called_chance_without_a_word():
+    found = made("two")
+    first = found.everyone.comparisons[0]
+    alone = replace(first, verdict="open", these=replace(first.these, p=0.03, holm=0.15))
+    assert "Taken alone" in verdict(found, alone)
+
+
+def test_the_papers_mode_has_no_verdicts():
     design = small_design(mode="paper")
     found = analyse(design, *rows(design, 24, np.random.default_rng(1)))
-    assert "only the model with item effects" in " ".join(report.sentences(found))
-    assert "each item was seen in one condition only" in " ".join(report.sentences(found))
+    said = " ".join(sentences(found))
+    assert "No test of such data can tell the two apart" in said
+    assert said.count("No verdict: each case was seen in one condition only") == 2  # accuracy and time
+    assert not re.search("more than chance|seldom", said)
 
 
-def test_holm_is_shown_with_three_conditions_only(pages):
-    assert '<th scope="col" class="n">p, Holm</th>' in pages["three"]
-    assert '<th scope="col" class="n">p, Holm</th>' not in pages["two"]
+def test_holm_is_shown_where_there_is_something_to_adjust_for():
+    assert '<th scope="col" class="n">p, Holm</th>' in page_of("three")
 
 
 def test_files_are_replaced_whole(tmp_path):
@@ -119,10 +164,10 @@ def test_files_are_replaced_whole(tmp_path):
 # --- in a browser ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["two", "three", "hostile", "nothing", "all right"])
-def test_pages_pass_axe_at_every_width(browser, axe, pages, name, tmp_path):
+@pytest.mark.parametrize("name", ["three", "rate", "hostile", "nothing"])
+def test_pages_pass_axe_at_every_width(browser, axe, name, tmp_path):
     path = tmp_path / "page.html"
-    path.write_text(pages[name], "utf-8")
+    path.write_text(page_of(name), "utf-8")
     for width, scheme in ((1280, "light"), (320, "light"), (1280, "dark")):
         page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
         page.goto(path.as_uri())

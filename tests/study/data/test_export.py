@@ -8,12 +8,14 @@ import sqlite3
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sqlalchemy import insert
 
 from bayescase.study.data import export_folder, tables
 from bayescase.study.data.database import opened, reading
 from bayescase.study.data.export import ExportError, collect
-from bayescase.study.data.export_folder import cell, export, read_export, uncell
+from bayescase.study.data.export_folder import as_csv, cell, export, read_export, uncell
 from bayescase.study.design.design_file import write_design
 
 from ..designs import small_design
@@ -38,8 +40,9 @@ def test_every_answer_is_a_row_and_every_column_is_explained(made, tmp_path):
         assert list(found[0]) == [column["name"] for column in columns]
         assert len(found) == manifest["files"][name]["rows"]
         assert all(column["meaning"] and f"`{column['name']}`" in words for column in columns)
-    for likert in DESIGN.questionnaire:
+    for likert in (*DESIGN.questionnaire, *DESIGN.block_ratings):
         assert likert.text in words
+    assert "analysis.R" in names
     assert not list(tmp_path.glob(".out*"))
 
 
@@ -55,6 +58,9 @@ def test_rows_say_what_was_stored(made):
     person = next(person for person in found.people if person["slot"] == 2)
     assert (person["checks_failed"], person["answers"], person["status"], person["about_age"]) == (1, 16, "complete", 32)
     assert person["right_answers"] == sum(row["correct"] for row in found.answers if row["slot"] == 2)
+    order = plan(DESIGN, 2).cell.order
+    assert all(person[f"rating_clear_{condition}"] in range(5) for condition in order)
+    assert row["explanation"] == f"group {DESIGN.item(trial.item).correct}"
     assert person["total_seconds"] > sum(row["seconds"] for row in found.answers if row["slot"] == 2)
 
 
@@ -74,12 +80,33 @@ def test_anonymised_by_default(made, tmp_path):
 
 
 def test_formulas_are_disarmed_and_come_back():
-    for text in (EVIL, "+1", "-1", "@x", "\tx", "\rx", "\nx", "'", "'=1", "''", "＝1"):
-        assert cell(text)[0] == "'"
+    for text in (EVIL, "+1", "-1", "@x", "'", "'=1", "''", "＝1", '"=1'):
+        assert "'" in cell(text)
         assert uncell(cell(text)) == text
-    for text in ("a=1", "", "x'"):
+    for text in ("a=1", "", "x'", "a; b, c", "1-2"):
         assert cell(text) == uncell(cell(text)) == text
     assert [cell(value) for value in (-1, -0.5, None, True, 7)] == ["-1", "-0.5", "", "true", "7"]
+
+
+@pytest.mark.parametrize("separator", [";", ",", "\t", "|", "\n"])
+@pytest.mark.parametrize("text", ["a{}=1+1", "a{} =1+1", 'a{}"=1+1', "a{}+1{}-1", "{}@x", "a{}'=1", "a{}＝1"])
+def test_no_cell_begins_a_formula_whatever_a_spreadsheet_takes_for_a_separator(separator, text):
+    given = text.replace("{}", separator)
+    assert uncell(cell(given)) == given
+    line = as_csv([{"first": "x", "free": given, "last": "y"}], ["first", "free", "last"]).decode().split("\r\n", 1)[1]
+    for part in re.split(f"[{separator}]", line):
+        assert not re.match(r"[\s\"]*[=+\-@＝＋－＠]", part), part
+
+
+def test_every_cell_is_in_quotes():
+    content = as_csv([{"a": "x;y", "b": 1.5, "c": None}], ["a", "b", "c"]).decode()
+    assert content == '"a","b","c"\r\n"x;y","1.5",""\r\n'
+
+
+@settings(max_examples=300)
+@given(st.text(alphabet=st.sampled_from(list("a=+-@';,|\t\r\n \"“＝x"))))
+def test_any_text_comes_back_from_a_cell(text):
+    assert uncell(cell(text)) == text
 
 
 def test_formulas_of_participants_reach_the_file_disarmed(made, tmp_path):
@@ -118,7 +145,8 @@ def test_a_block_begun_again_supersedes_its_answers(study):
     steps = [step.kind for step in first.steps]
     at = START + 10**8
     values = {
-        "id": 9, "public_id": "f" * 32, "token_hash": "f" * 64, "phase": "live", "simulated": False, "slot": 4, "first_slot": 4,
+        "id": 9, "public_id": "f" * 32, "token_hash": "f" * 64, "receipt_number": 0, "other_hashes": {}, "phase": "live",
+        "simulated": False, "slot": 4, "first_slot": 4,
         "status": "active", "step": steps.index("trial") + 1, "round": 1, "consented_at": at, "last_seen_at": at, "step_at": at,
     }  # fmt: skip
     with opened(study) as engine, engine.begin() as connection:
@@ -163,7 +191,8 @@ def orphan():
     trial = plan(DESIGN, 0).trials[0]
     return {
         "participant_id": 77, "round": 0, "trial": 0, "block": 0, "condition": trial.condition, "item": trial.item,
-        "options": list(trial.options), "choice": 0, "correct": False, "sent_at": 1, "received_at": 2, "timing_differs": False,
+        "options": list(trial.options), "choice": 0, "correct": False, "ratings": {}, "sent_at": 1, "received_at": 2,
+        "timing_differs": False,
     }  # fmt: skip
 
 

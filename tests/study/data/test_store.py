@@ -4,106 +4,26 @@ import json
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
 import pytest
 
 pytest.importorskip("sqlalchemy", reason="pip install 'bayescase[study]'")
 
-from sqlalchemy import delete, insert, select, text, update
+from sqlalchemy import delete, insert, text, update
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
-from bayescase.study.data import database
+from bayescase.study.data import database, transactions
 from bayescase.study.data import journal as journals
-from bayescase.study.data import store as stores
 from bayescase.study.data.database import MINUTE, StoreError, connect, migrate
-from bayescase.study.data.journal import Journal, compare, read_journal
+from bayescase.study.data.flow import Given, Timing, differs
+from bayescase.study.data.journal import Journal, head_problems, heads, read_journal
 from bayescase.study.data.monitor import AWAY
-from bayescase.study.data.store import Timing, differs, open_store
+from bayescase.study.data.store import open_store
 from bayescase.study.data.tables import answers, events, metadata, participants, responses
 from bayescase.study.design.schedule import plan
 
 from ..designs import small_design
-
-
-class Clock:
-    def __init__(self):
-        self.now = 1_700_000_000_000
-
-    def __call__(self):
-        return self.now
-
-
-@pytest.fixture
-def clock():
-    return Clock()
-
-
-@pytest.fixture
-def opened(place, clock):
-    """opened(**rules) → a store; all are closed in the end."""
-    made = []
-
-    def make(phase="live", **rules):
-        design = small_design()
-        folder, database = place(replace(design, rules=replace(design.rules, **rules)), f"study{len(made)}")
-        made.append(open_store(folder, database, phase=phase, clock=clock))
-        return made[-1]
-
-    yield make
-    for store in made:
-        store.close()
-
-
-def again(store, **settings):
-    """Another server process on the same data."""
-    address = store.engine.url.render_as_string(hide_password=False)
-    database = None if address.startswith("sqlite") else address
-    return open_store(store.folder, database, clock=store.clock, **settings)
-
-
-def begin(store, name="somebody", **ids):
-    return store.find(store.begin(name, **ids))
-
-
-def fresh(store, person):
-    return store.find(store.token_of(person.public_id))
-
-
-GIVEN = {
-    "demographics": {"age": 30, "gender": None, "cooking": "soup"},
-    "practice": 0,
-    "trial": 0,
-    "check": {"choice": 1, "correct": True},
-    "questionnaire": {"clear": 1, "sure": 2, "effort": None, "pleasant": 4},
-}
-
-
-def go(store, person, until=None, wait=6000):
-    """Answer page after page, up to a kind of step, a number of answers, or the end."""
-    while True:
-        person = fresh(store, person)
-        step = store.step_of(person)
-        if person.status != "active" or until in (step.kind, step):
-            return person
-        store.clock.now += wait
-        practised = step.kind == "practice" and store.response(person, *step) is not None
-        assert store.record(person, "feedback" if practised else "", GIVEN.get(step.kind)) == "kept"
-
-
-def rows(store, table=answers):
-    with store.reading() as connection:
-        return connection.execute(select(table).order_by(table.c.id)).all()
-
-
-def differences(store):
-    with store.reading() as connection:
-        return compare(connection, store.folder)
-
-
-def kinds(store, person):
-    return [row.kind for row in rows(store, events) if row.participant_id == person.id]
-
+from ..opened_stores import GIVEN, again, begin, differences, fresh, go, kinds, rows
 
 # --- the schema and the settings ------------------------------------------------------------------------------------------
 
@@ -123,10 +43,10 @@ def test_sqlite_is_set_to_keep_its_word(tmp_path):
     with engine.connect() as connection:
         pragma = {
             name: connection.exec_driver_sql(f"PRAGMA {name}").scalar()
-            for name in ("synchronous", "foreign_keys", "journal_mode")
+            for name in ("synchronous", "foreign_keys", "journal_mode", "secure_delete")
         }
     engine.dispose()
-    assert pragma == {"synchronous": 2, "foreign_keys": 1, "journal_mode": pragma["journal_mode"]}
+    assert pragma == {"synchronous": 2, "foreign_keys": 1, "secure_delete": 1, "journal_mode": pragma["journal_mode"]}
     assert pragma["journal_mode"] == ("wal" if database.sqlite3.sqlite_version_info >= (3, 51, 3) else "truncate")
 
 
@@ -204,15 +124,15 @@ def test_pilot_and_live_are_counted_apart(opened):
     assert (person.slot, person.phase, person.simulated) == (0, "pilot", True)
 
 
-def test_the_same_visit_or_person_is_the_same_place(opened):
+def test_the_same_form_is_the_same_place_and_ids_are_hashed(opened):
     store = opened()
-    first = begin(store, "a", external="ann")
-    assert begin(store, "a").id == begin(store, "b", external="ann").id == first.id
-    assert begin(store, "c", external="bob").id != first.id
+    first = begin(store, "a", "ann")
+    assert begin(store, "a", "ann").id == first.id
+    assert begin(store, "c", "bob").id != first.id
     assert begin(store, "d").id != first.id
     stored = json.dumps([dict(row._mapping) for row in rows(store, participants)])
     assert "ann" not in stored
-    assert begin(opened(unique_people=False), "a", external="ann").external_hash is None
+    assert begin(opened(unique_people=False), "a", "ann").external_hash is None
 
 
 def test_many_at_once_get_different_slots(opened):
@@ -268,7 +188,7 @@ def traced(store, monkeypatch, broken=None):
     if broken == "journal first":
         append = Journal.append
         monkeypatch.setattr(
-            stores, "record_of", lambda *a: (append(store.journal, [journals.record_of(*a)]), journals.record_of(*a))[1]
+            transactions, "record_of", lambda *a: (append(store.journal, [journals.record_of(*a)]), journals.record_of(*a))[1]
         )
     store.begin("traced")
     happened.append("returned")
@@ -300,10 +220,11 @@ def test_the_whole_flow_is_in_both_copies(opened):
         assert row.choice == trial.options[0]
         assert row.correct == (row.choice == store.design.item(row.item).correct)
         assert row.received_at - row.sent_at == 6000
-    assert [row.kind for row in rows(store, responses)] == ["demographics", "practice", "check", "check", "questionnaire"]
+    kept = [row.kind for row in rows(store, responses)]
+    assert kept == ["demographics", "practice", "check", "ratings", "check", "ratings", "questionnaire"]
     assert kinds(store, person) == ["consent", "complete"]
     assert not differences(store)
-    assert len(read_journal(store.folder)) == 1 + 16 + 5 + 2
+    assert len(read_journal(store.folder)) == 1 + 16 + 7 + 2
 
 
 def test_what_was_committed_but_not_journalled_is_journalled_at_the_next_start(opened, monkeypatch):
@@ -331,11 +252,11 @@ def test_a_full_disk_stops_the_study_before_anything_is_kept_once_only(opened, m
     with monkeypatch.context() as patch:
         patch.setattr(journals, "write_all", full)
         with pytest.raises(OSError, match="No space"):
-            store.record(person, "", 0)  # in the database, not in the journal: the next page is not shown
+            store.record(person, "", Given(0, {}))  # in the database, not in the journal: the next page is not shown
         with pytest.raises(OSError, match="No space"):
-            store.record(fresh(store, person), "", 0)  # now refused before
+            store.record(fresh(store, person), "", Given(0, {}))  # now refused before
     assert len(rows(store)) == 1
-    assert store.record(fresh(store, person), "", 0) == "kept"
+    assert store.record(fresh(store, person), "", Given(0, {})) == "kept"
     assert len(rows(store)) == 2
     assert not differences(store)
 
@@ -372,6 +293,95 @@ def test_harm_to_the_journal_is_found(frozen, clock, harm, words):
     store.close()
 
 
+# --- a journal that was written anew --------------------------------------------------------------------------------------
+
+
+def rewrite(folder, change):
+    """All files anew, with the chain right, as somebody could who has the folder."""
+    for path in journals.files(folder):
+        records = [json.loads(line)["record"] for line in path.read_text("utf-8").splitlines()]
+        last, written = journals.START, []
+        for record in change(records):
+            text = json.dumps(record, separators=(",", ":"))
+            digest = journals.hashed(text)
+            before, last = last, journals.hashed(last + digest)
+            written.append(f'{{"previous":"{before}","digest":"{digest}","hash":"{last}","record":{text}}}\n')
+        path.write_text("".join(written), "utf-8")
+
+
+def forged(records):
+    for record in records:
+        if record["table"] == "answers":
+            record["row"] |= {"correct": True}
+    return records
+
+
+def test_a_journal_rewritten_with_the_database_is_noticed_by_a_head_that_was_kept_elsewhere(frozen, clock):
+    store = open_store(frozen(small_design()), clock=clock)
+    go(store, begin(store), until="break")
+    (head,) = heads(store.folder)
+    assert head == store.journal.head
+    assert not head_problems(store.folder, head)
+    with store.engine.begin() as connection:
+        connection.exec_driver_sql("DROP TRIGGER answers_never_change")
+        connection.execute(update(answers).values(correct=True))
+    rewrite(store.folder, forged)
+    assert not differences(store)  # all copies agree on the lie
+    (wrong,) = head_problems(store.folder, head)
+    assert "was written anew" in wrong
+    store.close()
+
+
+def test_a_head_still_holds_after_more_answers_and_after_withdrawals(frozen, clock):
+    store = open_store(frozen(small_design()), clock=clock)
+    ann = go(store, begin(store, "ann"), until="break")
+    (head,) = heads(store.folder)
+    go(store, begin(store, "bob"))
+    store.withdraw(ann)
+    assert not head_problems(store.folder, head)
+    assert heads(store.folder) != [head]
+    store.close()
+
+
+def test_a_new_file_vouches_for_the_older_ones(frozen, clock):
+    """The newest head is enough to notice that an older file was changed, cut or taken away."""
+    store = open_store(frozen(small_design()), clock=clock)
+    go(store, begin(store, "ann"), until="break")
+    store.close()
+    old = store.journal.path
+    second = again(store)
+    begin(second, "bob")
+    second.close()
+    (head,) = heads(store.folder)
+    assert head.startswith(second.journal.path.name)
+    assert not journals.problems(store.folder)
+    whole = old.read_bytes()
+    rewrite_one(old, forged)
+    assert any("was written anew" in wrong for wrong in journals.problems(store.folder))
+    old.write_bytes(b"".join(whole.splitlines(keepends=True)[:-2]))
+    assert any("has fewer" in wrong for wrong in journals.problems(store.folder))
+    old.unlink()
+    assert any("not there any more" in wrong for wrong in journals.problems(store.folder))
+    old.write_bytes(whole)
+    assert not journals.problems(store.folder)
+
+
+def rewrite_one(path, change):
+    others = {other: other.read_bytes() for other in journals.files(path.parent.parent) if other != path}
+    rewrite(path.parent.parent, change)
+    for other, content in others.items():
+        other.write_bytes(content)
+
+
+@pytest.mark.parametrize("head", ["", "x", "a:b:c", "nothing.jsonl:3:" + "0" * 64, "../../etc/passwd:1:0"])
+def test_what_is_no_head_is_a_sentence(frozen, clock, head):
+    store = open_store(frozen(small_design()), clock=clock)
+    begin(store)
+    (wrong,) = head_problems(store.folder, head)
+    assert wrong.endswith(".")
+    store.close()
+
+
 def test_harm_to_the_database_is_found(opened):
     store = opened()
     go(store, begin(store), until="break")
@@ -402,7 +412,7 @@ def test_a_commit_whose_answer_got_lost_is_neither_doubled_nor_forgotten(opened,
             raise DBAPIError("COMMIT", None, Exception("server closed the connection"), connection_invalidated=True)
 
     monkeypatch.setattr(store.engine, "begin", begins)
-    assert store.record(person, "", 1) == "stale"
+    assert store.record(person, "", Given(1, {})) == "stale"
     token = store.begin("another")
     assert lost
     assert len(rows(store)) == 1
@@ -437,12 +447,12 @@ def test_a_form_counts_once_however_often_it_comes(opened):
     store = opened()
     person = go(store, begin(store), until="trial")
     with ThreadPoolExecutor(12) as pool:
-        outcomes = list(pool.map(lambda choice: store.record(person, "", choice % 4), range(12)))
+        outcomes = list(pool.map(lambda choice: store.record(person, "", Given(choice % 4, {})), range(12)))
     assert sorted(outcomes) == ["kept"] + ["stale"] * 11
     assert len(rows(store)) == 1
     assert fresh(store, person).step == person.step + 1
     kept = rows(store)
-    assert store.record(person, "", 3) == "stale"
+    assert store.record(person, "", Given(3, {})) == "stale"
     assert rows(store) == kept
     assert not differences(store)
 
@@ -451,8 +461,8 @@ def test_practice_has_two_halves_and_neither_can_be_skipped_or_repeated(opened):
     store = opened()
     person = go(store, begin(store), until="practice")
     assert store.record(person, "feedback") == "stale"
-    assert store.record(person, "", 1) == "kept"
-    assert store.record(person, "", 2) == "stale"
+    assert store.record(person, "", Given(1, {})) == "kept"
+    assert store.record(person, "", Given(2, {})) == "stale"
     assert fresh(store, person).step == person.step
     assert store.record(person, "feedback") == "kept"
     assert store.record(person, "feedback") == "stale"
@@ -488,7 +498,7 @@ def test_resume_goes_on_where_one_was_and_stores_the_gap(opened, clock):
     (gap,) = [row for row in rows(store, events) if row.kind == "gap"]
     assert gap.detail == {"ms": 90 * MINUTE, "step": person.step, "then": "resumed"}
     clock.now += AWAY + 1
-    assert store.record(back, "", 0) == "kept"  # answered in a page that had stayed open
+    assert store.record(back, "", Given(0, {})) == "kept"  # answered in a page that had stayed open
     assert [row.detail["then"] for row in rows(store, events) if row.kind == "gap"] == ["resumed", "answered"]
     assert not differences(store)
 
@@ -501,7 +511,7 @@ def test_resume_within_ends_after_that(opened, clock):
     person = fresh(store, person)
     clock.now += 30 * MINUTE + 1
     assert store.standing(person) == "over"
-    assert store.record(person, "", 0) == "stale"
+    assert store.record(person, "", Given(0, {})) == "stale"
     assert store.resume(person) == "over"
     late = fresh(store, person)
     assert (late.status, late.slot) == ("timed out", None)
@@ -516,7 +526,7 @@ def test_restart_block_begins_the_block_again_and_keeps_what_was_answered(opened
     numbers = [i for i, step in enumerate(steps) if step.kind == "trial"]
     person = go(store, begin(store), until=steps[numbers[10]])  # the third question of the second block
     clock.now += AWAY + 1
-    assert store.record(person, "", 0) == "stale"
+    assert store.record(person, "", Given(0, {})) == "stale"
     assert store.resume(person) == "here"
     back = fresh(store, person)
     assert (back.step, back.round) == (numbers[8], 1)
@@ -556,7 +566,7 @@ def test_refuse_ends_for_who_was_away(opened, clock):
 def test_withdrawing_deletes_both_copies_and_the_chain_still_holds(opened):
     store = opened()
     stays = go(store, begin(store, "stays"), until="break")
-    person = go(store, begin(store, "leaves", external="leaver"), until="break")
+    person = go(store, begin(store, "leaves", "leaver"), until="break")
     assert b"soup" in store.journal.path.read_bytes()
     store.withdraw(person)
     store.withdraw(person)
@@ -639,10 +649,12 @@ def test_the_monitor_counts_people_not_answers(opened, clock):
     clock.now += AWAY + 1
     go(store, begin(store, "active"), until="trial")
     store.withdraw(begin(store, "withdrawn"))
-    store.decline()
+    store.decline("visit")
+    store.decline("visit")  # the same form again
     live, pilot = store.monitor()
-    assert [live.total(column) for column in range(1, 5)] == [1, 1, 1, 0]
+    assert [live.total(column) for column in range(1, 6)] == [1, 1, 1, 0, 0]
+    assert {id: (n, failed) for id, n, failed in live.checks} == {"check-1": (1, 0), "check-2": (1, 0)}
     assert (live.withdrawn, live.declined, live.answers, live.simulated) == (1, 1, 20, 0)
-    assert dict(live.places) == {"question 1": 1, "break": 1}
+    assert dict(live.places) == {"question 1": 1, "break after question 4": 1}
     assert live.minutes == pytest.approx(sum(1 for _ in plan(store.design, 0).steps) * 6 / 60, abs=0.2)
     assert pilot.total(1) == pilot.answers == 0

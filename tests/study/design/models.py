@@ -11,8 +11,8 @@ from bayescase.study.design.source_model import source_model
 from bayescase.study.design.stimuli import CaseView
 
 
-def fit(table, k, **settings):
-    return BayesianCaseModel(k, n_iter=60, n_chains=2, n_jobs=1, random_state=0, **settings).fit(table)
+def fit(table, k, **given):
+    return BayesianCaseModel(k, n_iter=60, n_chains=2, n_jobs=1, random_state=0).fit(table, **given)
 
 
 def dishes(S=5, own=6, each=14, seed=0):
@@ -81,8 +81,20 @@ def write_topics(path, model, labels, n_words=None):
     return path
 
 
-class Twisted:
-    """A model with some of its results replaced."""
+class Other:
+    """Something with some of its attributes replaced."""
 
-    def __init__(self, model, **changes):
-        self.__dict__ |= vars(model) | changes
+    def __init__(self, of, **changes):
+        self.of = of
+        self.__dict__ |= changes
+
+    def __getattr__(self, name):
+        return getattr(self.of, name)
+
+
+def twisted(model, memberships=None, **changes):
+    """A model with some of its results replaced: labels, prototypes, memberships."""
+    posterior = model.fitted_.posterior
+    if memberships is not None:
+        changes["posterior"] = Other(posterior, memberships=memberships)
+    return Other(model, fitted_=Other(model.fitted_, **changes))

@@ -1,15 +1,26 @@
 """A design is one readable file, hashed, and frozen so that nobody can change it afterwards."""
 
+import hashlib
 import json
+import re
 from dataclasses import FrozenInstanceError, replace
 
 import pytest
 
-from bayescase.study.design.design import DesignError, Stimulus
+from bayescase.study.design.design import Check, Condition, DesignError, Stimulus
 from bayescase.study.design.design_checks import problems
-from bayescase.study.design.design_file import freeze, frozen_hash, read_design, write_design
+from bayescase.study.design.design_file import (
+    add_picture,
+    copy_design,
+    freeze,
+    frozen_hash,
+    media_problems,
+    read_design,
+    unfinished,
+    write_design,
+)
 
-from ..designs import small_design
+from ..designs import between, predicting, rating_design, small_design, three_conditions
 
 
 def test_there_and_back(tmp_path):
@@ -44,9 +55,12 @@ def test_an_editor_may_change_how_numbers_and_marks_are_written(tmp_path):
     assert read_design(tmp_path) == design
 
 
+KNOWN_HASH = "b7fee438d1fbe10d60065f5ebb456ade3417842892b4b68f852fd067a1a5baba"
+
+
 def test_the_hash_is_what_it_was():
     """If this fails, studies that were frozen before can no longer be read."""
-    assert small_design().hash == "6e1664ca57f5af9ccbea5908fdb69b2eab3916047d4e15ac07a6ab169f341d91"
+    assert small_design().hash == KNOWN_HASH
 
 
 def test_any_change_changes_the_hash():
@@ -60,7 +74,7 @@ def test_any_change_changes_the_hash():
 def test_the_file_is_for_people(tmp_path):
     write_design(small_design(), tmp_path)
     lines = (tmp_path / "design.json").read_text("utf-8").splitlines()
-    assert '{"name": "beans", "value": null, "marked": false}' in "".join(lines)
+    assert '{"name": "beans"}' in "".join(lines)
     assert max(map(len, lines)) <= 128
     assert any("“blue”" in line for line in lines)  # not escaped
 
@@ -136,9 +150,28 @@ def test_a_damaged_seal_does_not_open_the_design(tmp_path, words):
         (lambda value: value["rules"]["complete"].update(address="javascript:alert(1)"), "rules.complete must begin"),
         (lambda value: value["rules"]["timed_out"].update(address="app.example.org/x"), "rules.timed_out must begin"),
         (lambda value: value["items"][2].update(colour="red"), "'colour' .* misspelt"),
-        (lambda value: value["items"][0].update(correct=77), "not among its options"),
+        (lambda value: value["items"][0].update(correct=77), "group 77, which the study does not have"),
+        (lambda value: value["items"][0].update(correct=4), "not among its options"),
         (lambda value: value["items"][0].update(options=[0, 0, 1]), "different options"),
-        (lambda value: value["items"][0].update(options=[0, 9]), "cluster 9, which has no representation"),
+        (lambda value: value["groups"][1].update(label=value["groups"][0]["label"]), "2 groups are called 'chilli'"),
+        (lambda value: value["items"][0].update(options=[0, 9]), "group 9, which has no explanation"),
+        (lambda value: value["explanations"].pop(), "group 4, which has no explanation in condition lda"),
+        (lambda value: value["explanations"].append(value["explanations"][0]), "explains group 0 2 times"),
+        (lambda value: value["explanations"][0].update(item="a1"), "a group or of an item"),
+        (lambda value: value["explanations"][0].update(condition="x"), "condition 'x', which the study does not have"),
+        (lambda value: value["groups"].pop(), "which the study does not have"),
+        (lambda value: value.update(task="guess"), "The task must be 'classify', 'predict' or 'rate'"),
+        (lambda value: value.update(layout="between"), "not of A or practice"),
+        (lambda value: value.update(layout="between", mode="paper"), "cannot be had between people"),
+        (lambda value: value.update(order="none"), "The order must be"),
+        (lambda value: value["rules"]["admission"].update(who="friends"), "rules.admission.who"),
+        (lambda value: value["rules"]["admission"].update(id_pattern="["), "not a regular expression"),
+        (lambda value: value["rules"]["admission"].update(quota=0), "at least 1"),
+        (lambda value: value["rules"].update(comprehension_tries=0), "at least 1"),
+        (lambda value: value["plan"].update(primary="beauty"), "primary outcome"),
+        (lambda value: value["plan"].update(sample_size=1), "sample size"),
+        (lambda value: value["plan"].update(leave_out=["left-handed"]), "leave_out"),
+        (lambda value: value["plan"].update(equal_ratio=0.9), "equal_ratio"),
         (lambda value: value["items"].pop(0), "same number of items"),
         (lambda value: value["items"][0].update(id="b1"), "'b1' is used twice"),
         (lambda value: value["items"][0].update(id="a 1/2"), "other characters"),
@@ -149,7 +182,7 @@ def test_a_damaged_seal_does_not_open_the_design(tmp_path, words):
         (lambda value: value.update(mode="other"), "mode"),
         (lambda value: value.update(title=" "), "title must not be empty"),
         (lambda value: value["texts"].update(consent=""), "consent text must not be empty"),
-        (lambda value: value.update(conditions=["bcm"]), "conditions"),
+        (lambda value: value["conditions"].pop(), "conditions"),
         (lambda value: value["questionnaire"][0].update(labels=["yes"]), "labels"),
         (lambda value: value["demographics"][1].update(options=[]), "choice with options"),
     ],
@@ -182,3 +215,86 @@ def test_images_are_checked():
         replace(image, kind="x"),
     ):
         assert list(problems(replace(design, items=(replace(design.items[0], stimulus=wrong), *design.items[1:]))))
+
+
+# --- what is still to be filled in ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"title": "[FILL IN: title]"},
+        {"texts": replace(small_design().texts, contact="Ask [FILL IN: name]")},
+        {"checks": (Check("c", "[FILL IN] a question", ("a", "b"), 0, 1),)},
+        {"made": {"by": "[FILL IN: me]"}},
+    ],
+    ids=["title", "texts.contact", "checks[0].text", "made.by"],
+)
+def test_a_design_in_which_something_is_to_be_filled_in_is_not_frozen(tmp_path, change, request):
+    design, where = small_design(**change), request.node.callspec.id
+    assert unfinished(design) == (where,)
+    write_design(design, tmp_path)
+    with pytest.raises(DesignError, match=re.escape(f"look for [FILL IN in {where} of")):
+        freeze(tmp_path)
+    assert frozen_hash(tmp_path) is None
+    freeze(tmp_path, finished=False)  # only to try it out
+
+
+# --- pictures -------------------------------------------------------------------------------------------------------------
+
+
+def with_picture(folder, content=b"\x89PNG not really"):
+    folder.mkdir(exist_ok=True)
+    (folder.parent / "a.PNG").write_bytes(content)
+    name = add_picture(folder.parent / "a.PNG", folder)
+    design = small_design()
+    picture = Stimulus("picture", text="a dish", file=name)
+    return replace(design, items=(replace(design.items[0], stimulus=picture), *design.items[1:])), name
+
+
+def test_pictures_belong_to_the_frozen_design(tmp_path):
+    design, name = with_picture(tmp_path / "study")
+    assert name == hashlib.sha256(b"\x89PNG not really").hexdigest() + ".png"
+    write_design(design, tmp_path / "study")
+    freeze(tmp_path / "study")
+    copy_design(tmp_path / "study", tmp_path / "copy")
+    assert (tmp_path / "copy" / "media" / name).read_bytes() == b"\x89PNG not really"
+    assert not list(media_problems(design, tmp_path / "study"))
+    (tmp_path / "study" / "media" / name).write_bytes(b"another")
+    assert "was changed" in next(media_problems(design, tmp_path / "study"))
+    (tmp_path / "study" / "media" / name).unlink()
+    assert "is not there" in next(media_problems(design, tmp_path / "study"))
+    elsewhere = replace(design.items[0], stimulus=Stimulus("picture", file="../x.png"))
+    assert list(problems(replace(design, items=(elsewhere, *design.items[1:]))))
+
+
+def test_a_design_without_its_pictures_is_not_frozen(tmp_path):
+    design, name = with_picture(tmp_path / "study")
+    write_design(design, tmp_path / "study")
+    (tmp_path / "study" / "media" / name).unlink()
+    with pytest.raises(DesignError, match="is not there"):
+        freeze(tmp_path / "study")
+
+
+# --- tasks and layouts ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [small_design, three_conditions, between, predicting, rating_design])
+def test_every_kind_of_design_is_good_and_comes_back(tmp_path, make):
+    assert not list(problems(make()))
+    write_design(make(), tmp_path)
+    assert read_design(tmp_path) == make()
+
+
+@pytest.mark.parametrize(
+    ("design", "words"),
+    [
+        (replace(predicting(), task="classify"), "must be of groups"),
+        (replace(rating_design(), item_ratings=()), "something in item_ratings"),
+        (replace(rating_design(), items=small_design().items), "the task is to rate"),
+        (replace(predicting(), explanations=predicting().explanations[1:]), "Item a1 has no explanation in condition bcm"),
+        (replace(small_design(), conditions=(Condition("a", "A", "a"),)), "two or more conditions"),
+    ],
+)
+def test_tasks_need_what_belongs_to_them(design, words):
+    assert any(words in wrong for wrong in problems(design))

@@ -28,6 +28,9 @@ def saved(meals, tmp_path):
     return tmp_path / "meals.bcm"
 
 
+DONE = ("--contact", "Ann, ann@example.org", "--reviewed-by", "board 1")
+
+
 def test_new_freeze_and_schedule(saved, tmp_path):
     folder = tmp_path / "study"
     made = call("new", saved, "-o", folder, "--arms", "bcm, subspace", "--noun", "dish", "--paper-mode")
@@ -35,6 +38,9 @@ def test_new_freeze_and_schedule(saved, tmp_path):
     assert design.mode == "paper"
     assert "SHA-256" in design.made["model_file"]
     assert "FILL IN" in made.stderr
+    assert "filled in" in call("freeze", folder, code=1).stderr
+    call("new", saved, "-o", folder, "--replace", "--arms", "bcm, subspace", "--noun", "dish", "--paper-mode", *DONE)
+    design = read_design(folder)
     assert "items:" in made.stdout
     assert "not frozen" in call("schedule", folder).stderr
     assert call("freeze", folder).stdout == f"Frozen: {design.hash}\n"
@@ -67,7 +73,7 @@ def test_schedules_in_files(tmp_path):
 
 def test_edits_are_not_lost_by_accident(saved, tmp_path):
     folder = tmp_path / "study"
-    wishes = (saved, "-o", folder, "--arms", "bcm,subspace")
+    wishes = (saved, "-o", folder, "--arms", "bcm,subspace", *DONE)
     call("new", *wishes)
     edited = replace(read_design(folder), title="Mine")
     write_design(edited, folder)
@@ -89,6 +95,13 @@ def test_edits_are_not_lost_by_accident(saved, tmp_path):
         (("new", "MODEL", "--options", 9), "--options must be from 4 to 6"),
         (("new", "MODEL", "--arms", "bcm,subspace", "--coders", "nothing.csv"), "No such file"),
         (("new", "MODEL", "-o", "MODEL"), "is a file; give a folder"),
+        (("new",), "Give either a MODEL, or both --items and --explanations"),
+        (("new", "MODEL", "--items", "x.csv", "--explanations", "x"), "Give either a MODEL"),
+        (("new", "--items", "x.csv"), "Give either a MODEL"),
+        (("new", "MODEL", "--task", "rate"), "--task rate is for your own items"),
+        (("new", "--items", "nothing.csv", "--explanations", "x"), "No such file"),
+        (("new", "--items", "x.csv", "--explanations", "x", "--arms", "bcm,lda"), "--arms is about a MODEL"),
+        (("new", "--items", "x.csv", "--explanations", "x", "--image", 2, 2), "--image is about a MODEL"),
         (("freeze", "nowhere"), "There is no design.json"),
         (("schedule", "nowhere"), "There is no design.json"),
     ],

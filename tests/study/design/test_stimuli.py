@@ -52,5 +52,5 @@ def test_grey_images_have_grey_ink():
 
 
 def test_an_image_needs_its_pixels(meals):
-    with pytest.raises(DesignError, match="--image 4 4 has 16 pixels, but the model has 30 features"):
+    with pytest.raises(DesignError, match=r"image_shape=\(4, 4\) has 16 pixels, but the model has 30 features"):
         make_design(meals, image_shape=(4, 4))

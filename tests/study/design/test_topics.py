@@ -11,7 +11,7 @@ from bayescase.study.design.design import DesignError
 from bayescase.study.design.making import make_design
 from bayescase.study.design.topics import Topics, fit_topics, match_topics, read_topics, top_words
 
-from .models import Twisted, dishes, fit, view_of, write_topics
+from .models import dishes, fit, twisted, view_of, write_topics
 
 
 def test_topics_are_matched_by_the_hungarian_method():
@@ -73,7 +73,7 @@ def test_clusters_that_lda_does_not_show_are_left_out(meals, monkeypatch):
 
     monkeypatch.setattr(topic_arm, "fit_topics", fake)
     design = make_design(meals, seed=7, tries=2)
-    assert {r.cluster for r in design.representations} == {0, 1, 2, 3}
+    assert {r.group for r in design.explanations} == {0, 1, 2, 3}
     assert {item.correct for item in design.items} <= {0, 1, 2, 3}
     assert all(set(item.options) <= {0, 1, 2, 3} for item in design.items)
     assert "seed 7 is accepted, as 4 of 5 clusters" in design.made["lda"]
@@ -101,25 +101,25 @@ def test_lda_and_cases_without_words(lda):
 def test_topics_of_another_program(meals, tmp_path):
     path = write_topics(tmp_path / "topics.csv", meals, meals.labels_)
     design = make_design(meals, lda=path)
-    assert {r.source for r in design.representations if r.condition == "lda"} == {f"T{s}" for s in range(5)}
-    assert [design.representation("lda", s).source for s in range(5)] == [f"T{s}" for s in range(5)]
+    assert {r.source for r in design.explanations if r.condition == "lda"} == {f"T{s}" for s in range(5)}
+    assert [design.explanation("lda", s).source for s in range(5)] == [f"T{s}" for s in range(5)]
     for s in range(5):
-        words = design.representation("lda", s).stimulus.lines
-        assert len(words) == len(design.representation("bcm", s).stimulus.lines)
+        words = design.explanation("lda", s).stimulus.lines
+        assert len(words) == len(design.explanation("bcm", s).stimulus.lines)
     rows = list(csv.DictReader(path.read_text("utf-8").splitlines()))
     topics: dict = {}
     for row in rows:
         topics.setdefault(row["topic"], {})[row["word"]] = int(row["weight"])
     (tmp_path / "topics.json").write_text(json.dumps(topics))
     other = make_design(meals, lda=tmp_path / "topics.json")
-    assert other.representations == design.representations
+    assert other.explanations == design.explanations
 
 
 def test_topics_of_a_table(animals, tmp_path):
     path = write_topics(tmp_path / "topics.csv", animals, animals.labels_)
     path.write_text(path.read_text("utf-8").replace("coat=", "coat  = "), "utf-8")
     design = make_design(animals, lda=path, items_per_block=4)
-    assert all(line.value for r in design.representations for line in r.stimulus.lines)
+    assert all(line.value for r in design.explanations for line in r.stimulus.lines)
 
 
 def test_items_on_which_lda_differs_are_avoided_and_flagged(meals, tmp_path):
@@ -130,7 +130,7 @@ def test_items_on_which_lda_differs_are_avoided_and_flagged(meals, tmp_path):
     other = [i for s in range(5) for i in np.flatnonzero(meals.labels_ == s)[:2] if i not in meals.prototypes_]
     labels[other] = (labels[other] + 1) % 5
     memberships = np.eye(5)[labels]
-    model = Twisted(meals, labels_=labels, memberships_=memberships)
+    model = twisted(meals, labels=labels, memberships=memberships)
     design = make_design(model, lda=path)
     assert not {item.case for item in design.items} & {*other, *wrong}
     design = make_design(model, lda=path, items_per_block=30)

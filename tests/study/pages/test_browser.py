@@ -14,12 +14,14 @@ pytest.importorskip("starlette", reason="pip install 'bayescase[study]'")
 from sqlalchemy import select
 
 from bayescase.study.data.database import milliseconds
-from bayescase.study.data.tables import answers
-from bayescase.study.design.design import Ending, Line, Stimulus
+from bayescase.study.data.tables import answers, participants
+from bayescase.study.design.design import Check, Ending, Likert, Line, Stimulus
+from bayescase.study.design.language import catalogue
 from bayescase.study.pages.server import create_app
 from bayescase.web.password import AdminPassword
+from bayescase.web.serving import server_of
 
-from ..designs import small_design
+from ..designs import predicting, rating_design, small_design
 
 SHOTS = os.environ.get("BAYESCASE_SCREENSHOTS")  # a folder: every page is photographed for people to look at
 
@@ -37,15 +39,13 @@ class Late:
 @pytest.fixture
 def served(frozen):
     """served(design) → (address, store, clock) of a real server in a thread."""
-    import uvicorn
-
     running = []
 
     def start(design, phase="live"):
         clock = Late()
         app = create_app(frozen(design, f"study{len(running)}"), phase=phase, clock=clock)
         place = socket.create_server(("127.0.0.1", 0))
-        server = uvicorn.Server(uvicorn.Config(app, access_log=False, log_level="error", lifespan="on"))
+        server = server_of(app)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [place]}, daemon=True)
         thread.start()
         while not server.started:
@@ -64,34 +64,55 @@ def short(design=None, **rules):
     """Four questions, a break of a second: every kind of page once or twice."""
     design = design or small_design()
     items = tuple(item for item in design.items if item.item_set == "practice" or item.id[1:] in "12")
+    ids = {item.id for item in items}
     rules = {"break_every": 2, "break_seconds": 1, "complete": Ending("DONE-1", "https://example.org/done?cc=1")} | rules
-    checks = tuple(replace(check, after=3) for check in design.checks[:1])
-    return replace(design, items=items, checks=checks, rules=replace(design.rules, **rules))
+    checks = (
+        Check("task", "What are you asked?", ("Which is largest", "Which group it belongs to"), 1, 0),
+        *(replace(check, after=3) for check in design.checks[:1]),
+    )
+    explanations = tuple(shown for shown in design.explanations if shown.item is None or shown.item in ids)
+    rules = replace(design.rules, **rules)
+    return replace(design, items=items, explanations=explanations, checks=checks, rules=rules)
 
 
 def tabled(design):
     """The same study with a table for the cases and pictures for the groups."""
-    table = Stimulus("table", (Line("number of legs", "4", False), Line("home", "land", True)), None, (), ())
+    table = Stimulus("table", (Line("number of legs", "4", False), Line("home", "land", True)))
     ink = tuple(None if i == 9 else (i % 5) / 4 for i in range(64))
     items = tuple(replace(item, stimulus=table) for item in design.items)
-    shown = tuple(
-        replace(
-            r, stimulus=Stimulus("image", (), (8, 8), tuple(ink[(i * (r.cluster + 1)) % 64] for i in range(64)), (18, 19, 26))
-        )
-        for r in design.representations
-    )
-    return replace(design, items=items, representations=shown)
+
+    def pixels(group):
+        return Stimulus("image", (), (8, 8), tuple(ink[(i * (group + 1)) % 64] for i in range(64)), (18, 19, 26))
+
+    shown = tuple(replace(r, stimulus=pixels(r.group)) for r in design.explanations)
+    return replace(design, items=items, explanations=shown)
 
 
 def all_tables(design):
     """The same study with tables only: the case stands beside the groups."""
     lines = tuple(Line(f"feature {i} with a name", "an ordinary value", i % 2 == 0) for i in range(9))
-    items = tuple(replace(item, stimulus=Stimulus("table", lines, None, (), ())) for item in design.items)
+    items = tuple(replace(item, stimulus=Stimulus("table", lines)) for item in design.items)
     shown = tuple(
-        replace(r, stimulus=Stimulus("table", (*lines, Line("cluster", str(r.cluster), False)), None, (), ()))
-        for r in design.representations
+        replace(r, stimulus=Stimulus("table", (*lines, Line("cluster", str(r.group), False)))) for r in design.explanations
     )
-    return replace(design, items=items, representations=shown)
+    return replace(design, items=items, explanations=shown)
+
+
+SURE = Likert("confidence", "How sure are you?", ("Not at all", "A little", "Very", "Completely"))
+GRID = Stimulus(
+    "grid", rows=(("if", "then", "how often"), *((f"a rule with words {k}", "an answer", f"{k} %") for k in range(4)))
+)
+PROSE = Stimulus(
+    "text", text="The model looks for **red**.\n\n- and for *size*\n- and for `shape`\n\n| a | b |\n|---|---|\n| 1 | 2 |"
+)
+
+
+def brought(language="en"):
+    """What people bring along: weights as bars, texts, grids; with a rating of every answer."""
+    design = predicting(language=language, item_ratings=(SURE,))
+    kinds = {0: GRID, 1: PROSE}
+    shown = tuple(replace(e, stimulus=kinds[k % 2]) if e.condition == "lda" else e for k, e in enumerate(design.explanations))
+    return short(replace(design, explanations=shown))
 
 
 CUT = """() => [...document.querySelectorAll('main *')].filter(e => {
@@ -129,9 +150,21 @@ def fill(page):
         names.setdefault(box.get_attribute("name"), []).append(box.get_attribute("id"))
     for ids in names.values():
         page.locator(f"label[for={ids[min(1, len(ids) - 1)]}]").click()
-    if "About you" in page.title():
+    if page.locator("#age").count():
         page.locator("#age").fill("41")
     press(page)
+
+
+DESIGNS = {
+    "sets": short,
+    "zoom": short,
+    "pictures": lambda: tabled(short()),
+    "zoomed pictures": lambda: tabled(short()),
+    "zoomed tables": lambda: all_tables(short()),
+    "brought": brought,
+    "gebracht": lambda: brought("de"),
+    "rated": lambda: short(rating_design(language="de")),
+}
 
 
 @pytest.mark.parametrize(
@@ -144,10 +177,14 @@ def fill(page):
         (640, "light", "zoom"),
         (640, "dark", "zoomed pictures"),
         (1280, "light", "zoomed tables"),
+        (1280, "light", "brought"),
+        (320, "light", "gebracht"),
+        (320, "dark", "rated"),
     ],
 )
 def test_every_page_passes_axe_and_fits(browser, axe, served, width, scheme, kind):
-    design = tabled(short()) if "pictures" in kind else all_tables(short()) if "tables" in kind else short()
+    design = DESIGNS[kind]()
+    say = catalogue(design.language)
     address, store, clock = served(design)
     viewport = {"width": width, "height": 700}
     context = browser.new_context(viewport=viewport, color_scheme=scheme, bypass_csp=True)
@@ -156,47 +193,138 @@ def test_every_page_passes_axe_and_fits(browser, axe, served, width, scheme, kin
             "addEventListener('DOMContentLoaded', () => { document.documentElement.style.fontSize = '200%' })"
         )
     page = context.new_page()
-    page.set_default_timeout(10_000)
+    page.set_default_timeout(20_000)
     page.goto(address)
     number = 0
 
     def seen(name):
         nonlocal number
         number += 1
+        name = name.replace(" ", "-").replace(":", "").replace("?", "").replace("/", "-")
         look(page, axe, viewport["width"], f"{kind}-{width}-{number:02}-{name}")
+
+    def at(key, **values):
+        return page.title().startswith(say(key, **values))
 
     seen("information")
     fill(page)
-    while not page.title().startswith("Thank you"):
-        seen(page.title().split(" –")[0].replace(" ", "-").replace(":", "").replace("?", ""))
-        if page.title().startswith("Question 2"):
-            for path in ("/link", "/withdraw", "/nowhere"):
+    misread = False
+    while not at("end.title"):
+        seen(page.title().split(" –")[0])
+        if at("question.title", number=2, total=4):
+            for path in ("/receipt", "/withdraw", "/return", "/nowhere"):
                 page.goto(address + path)
                 seen(path[1:])
             clock.more += 10 * 60_000
             page.goto(address + "/study")
             seen("welcome-back")
             press(page)
-        if page.title().startswith("About you"):
+        if at("about.title"):
             page.locator("#age").fill("old")
             press(page)
             seen("a-mistake")
-        if page.title().startswith("Question 3"):
-            page.locator("label", has_text="Group 1").click()
+        if at("question.title", number=3, total=4) and design.task != "rate":
+            page.locator(".option label").first.click()
             seen("chosen")
+        if at("one-question.title") and not misread:
+            page.locator("label[for=choice-0]").click()  # not what was asked
+            press(page)
+            assert page.locator("[role=alert]").inner_text() == say("instructions.again")
+            seen("read-again")
+            misread = True
         fill(page)
     seen("end")
+    if kind in ("sets", "pictures"):
+        researcher(page, address, store, seen)
+    page.goto(address + "/withdraw")
+    seen("withdraw-after-the-end")
+    with store.reading() as connection:
+        person = connection.execute(select(participants)).one()
+    page.locator("#receipt").fill(store.receipt_of(person))
+    press(page)
+    assert at("withdrawn.title")
+    seen("withdrawn")
+    store.set_state("paused")
+    page.goto(address)
+    seen("paused")
+    context.close()
+
+
+def researcher(page, address, store, seen):
     AdminPassword(store.folder).set("long enough")
     page.goto(address + "/admin")
     seen("log-in")
     page.locator("#password").fill("long enough")
     press(page)
     seen("monitor")
-    page.goto(address + "/withdraw")
-    press(page)
-    assert page.title().startswith("You have withdrawn")
-    seen("withdrawn")
+    page.locator("main table a").first.click()
+    page.wait_for_url("**/admin/person/*")
+    seen("path")
+
+
+# --- in view --------------------------------------------------------------------------------------------------------------
+
+VISIBLE = """element => {
+  const box = element.getBoundingClientRect();
+  return Math.max(0, Math.min(box.bottom, innerHeight) - Math.max(box.top, 0)) / Math.min(box.height, innerHeight);
+}"""
+
+
+@pytest.mark.parametrize("kind", ["sets", "pictures", "brought"])
+def test_the_case_stays_in_view_on_a_phone(browser, served, kind):
+    """At 360 px the groups are one below the other; who reads the last one must still see what it is about."""
+    address, _, _ = served(DESIGNS[kind]())
+    context = browser.new_context(viewport={"width": 360, "height": 640})
+    page = context.new_page()
+    page.set_default_timeout(20_000)
+    page.goto(address)
+    while not page.title().startswith("Question 1"):
+        fill(page)
+    last = page.locator(".option").last
+    last.locator("label").click()
+    page.evaluate("window.scrollTo(0, document.body.scrollHeight)")
+    assert page.locator(".case").evaluate(VISIBLE) > 0.9
+    for option in page.locator(".option").all():
+        option.locator("input").focus()
+        assert page.locator(".case").evaluate(VISIBLE) > 0.9
+        case, box = page.locator(".case").bounding_box(), option.locator(".pick").bounding_box()
+        assert box["y"] >= case["y"] + case["height"] - 1 or box["y"] + box["height"] <= case["y"] + 1  # not hidden behind it
     context.close()
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_what_is_rated_stays_in_view(browser, served, width):
+    address, _, _ = served(short())
+    context = browser.new_context(viewport={"width": width, "height": 700})
+    page = context.new_page()
+    page.set_default_timeout(20_000)
+    page.goto(address)
+    while not page.title().startswith("About part 1"):
+        fill(page)
+    page.locator("input[name=sure]").last.focus()
+    assert page.locator(".rated").evaluate(VISIBLE) > 0.9
+    assert page.locator(".rated .one").count() == 5
+    context.close()
+
+
+def test_a_code_after_the_hash_is_filled_in_and_not_sent(browser, served):
+    address, _, _ = served(short())
+    first, second = browser.new_context(), browser.new_context()
+    one, two = first.new_page(), second.new_page()
+    one.goto(address)
+    fill(one)
+    one.goto(address + "/receipt")
+    link = one.locator(".address").last.inner_text()
+    asked = []
+    two.on("request", lambda request: asked.append(request.url))
+    two.goto(link)
+    code = two.locator("#receipt").input_value()
+    assert code == link.partition("#")[2]
+    assert not any(code in url.partition("#")[0] for url in asked)
+    press(two)
+    assert two.title().startswith("About you")
+    first.close()
+    second.close()
 
 
 def test_javascript_measures_and_nothing_breaks_the_policy(browser, served):
@@ -259,8 +387,8 @@ def test_the_whole_flow_by_keyboard_alone(browser, served):
         if title.startswith(("Question", "Practice –", "A short question")):
             tab_to("input[name=choice]")
             page.keyboard.press("ArrowDown")
-        if title.startswith("How was it"):
-            for name in ("clear", "sure", "effort", "pleasant"):
+        for start, names in (("About part", ("clear", "sure")), ("How was it", ("effort", "pleasant"))):
+            for name in names if title.startswith(start) else ():
                 tab_to(f"input[name={name}]")
                 page.keyboard.press("Space")
         if title.startswith("A short break"):

@@ -1,33 +1,37 @@
-"""Right or wrong, by condition, with effects of the person and of the item: a Bayesian logistic model, without chance.
+"""Right or wrong, by condition: a logistic model with effects of people, cases and explanations, and with their slopes.
 
-    logit P(right) = Xβ + u[person] + v[item],   β_j ~ N(0, s_j²),   u ~ N(0, σ_u²),   v ~ N(0, σ_v²),   σ_u, σ_v ~ |N(0, 1.5²)|
+    logit P(right) = Xβ + Σ over terms of b[group],   β_j ~ N(0, s_j²),   b ~ N(0, σ²) with one σ per term,   σ ~ |N(0, 1.5²)|
 
-Given σ the posterior of (β, u, v) is taken as normal (Laplace, mean corrected for skewness); σ is summed over a grid. So the
-answer is the same every time, perfect scores have finite odds, and the doubt about σ widens the intervals. Maximum
-likelihood gives infinite odds for perfect scores; variational fits (statsmodels) have intervals that are too narrow, and would
-be a heavy dependency for one function.
+The terms are person, case and explanation, and each of them by condition: these are the slopes, without which five
+explanations pass for all of their kind. Given σ the posterior of (β, b) is taken as normal (Laplace, mean corrected for
+skewness). σ of people and cases are set to their most probable values (EM); that of explanations by condition, on which the
+interval of β depends most and of which few explanations say little, is summed over a grid. So the answer is the same every
+time, perfect scores have finite odds, and the doubt about the slopes widens the intervals.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy import linalg, optimize, special
 from threadpoolctl import threadpool_limits
 
 INTERCEPT_SD, EFFECT_SD, SPREAD_SD = 5.0, 2.5, 1.5  # an effect beyond a factor of e^5 = 150 in the odds is not expected
-COARSE = np.linspace(np.log(0.05), np.log(5), 7)  # of log σ
+GRID = np.linspace(np.log(0.03), np.log(4), 9)  # of log σ of the term that is summed over
+ROUNDS, PACE = 24, 2.5  # of EM
 
 
 @dataclass(frozen=True)
 class Posterior:
-    """A mixture of normal distributions of β, one per pair (σ_u, σ_v)."""
+    """A mixture of normal distributions of β, one per value of the σ that is summed over."""
 
     weights: np.ndarray  # g
     means: np.ndarray  # g × j
     covariances: np.ndarray  # g × j × j
-    spreads: np.ndarray  # g × 2
+    spreads: dict[str, float]  # σ of each term, on average
 
-    def contrast(self, c) -> tuple[float, float, float, float]:
+    def contrast(self, c: np.ndarray) -> tuple[float, float, float, float]:
         """Median of cᵀβ, its 95 % interval, and the probability that it is above zero."""
         mean, sd = self.means @ c, np.sqrt(np.einsum("gjk,j,k->g", self.covariances, c, c))
         lowest, highest = (mean - 8 * sd).min(), (mean + 8 * sd).max()
@@ -38,74 +42,153 @@ class Posterior:
         median, low, high = (optimize.brentq(lambda x: below(x) - q, lowest, highest) for q in (0.5, 0.025, 0.975))
         return median, low, high, 1 - below(0.0)
 
-    def spread(self) -> tuple[float, float]:
-        """Posterior means of σ_u and σ_v."""
-        return tuple((self.weights @ self.spreads).tolist())
+
+class Term(NamedTuple):
+    """A group of effects with one σ."""
+
+    name: str
+    group: np.ndarray  # of each answer, from 0
 
 
-def fit(right, X, person, item) -> Posterior:
-    """The first column of X is the constant; persons and items are numbered from 0, and each has an answer."""
+class Model(NamedTuple):
+    """Answers in the order of persons. F = [X, a column per effect of a term]; Z: the terms within persons, alike for all."""
+
+    y: np.ndarray
+    F: np.ndarray
+    Z: np.ndarray
+    person: np.ndarray
+    starts: np.ndarray
+    j: int  # columns of X
+    spans: tuple[slice, ...]  # columns of F of each term
+    own: tuple[slice, ...]  # columns of Z of each term within persons
+
+
+def fit(
+    right: np.ndarray, X: np.ndarray, person: np.ndarray, within: Sequence[Term], terms: Sequence[Term], summed: str
+) -> Posterior:
+    """The first column of X is the constant. `within`: terms numbered within persons; `summed`: the name of one of `terms`."""
     order = np.argsort(person, kind="stable")
-    y, X, person, item = (np.asarray(part)[order] for part in (right, X, person, item))
-    data = y.astype(float), np.c_[X, np.eye(item.max() + 1)[item]], person, np.flatnonzero(np.diff(person, prepend=-1))
+
+    def one_hot(term):
+        return np.eye(int(term.group.max()) + 1)[term.group]
+
+    columns, own = [one_hot(term) for term in terms], [one_hot(term) for term in within]
+    model = Model(
+        right[order].astype(float), np.hstack([X, *columns])[order], np.hstack(own)[order], person[order],
+        np.flatnonzero(np.diff(person[order], prepend=-1)), X.shape[1],
+        spans([part.shape[1] for part in columns], X.shape[1]), spans([part.shape[1] for part in own], 0),
+    )  # fmt: skip
     with threadpool_limits(1, "blas"):  # the matrices are small; threads would only wait for each other
-        coarse = over_grid(*data, X.shape[1], COARSE, COARSE)
-        log = np.log(coarse.spreads)
-        mean = coarse.weights @ log
-        sd = np.maximum(np.sqrt(coarse.weights @ (log - mean) ** 2), 0.2)  # the coarse grid cannot tell a smaller one
-        return over_grid(*data, X.shape[1], *(m + s * np.linspace(-3, 3, 9) for m, s in zip(mean, sd, strict=True)))
+        return over_grid(model, [term.name for term in within], [term.name for term in terms], summed)
 
 
-def over_grid(y, F, person, starts, j, logs_u, logs_v):
-    """The posterior with σ_u and σ_v on an even grid of logarithms. F = [X, items]."""
-    fixed = np.r_[INTERCEPT_SD, np.full(j - 1, EFFECT_SD)] ** -2.0
-    k_v = F.shape[1] - j
-    at = np.zeros(F.shape[1]), np.zeros(len(starts))
+def spans(widths: list[int], start: int) -> tuple[slice, ...]:
+    ends = start + np.cumsum(widths)
+    return tuple(slice(int(end) - width, int(end)) for end, width in zip(ends, widths, strict=True))
+
+
+def over_grid(model: Model, within: list[str], names: list[str], summed: str) -> Posterior:
+    """σ of `summed` on an even grid of logarithms, the others where EM leads for each."""
+    variance = np.full(len(names), 0.5)
+    own = np.full(len(within), 0.5)
+    at = np.zeros(model.F.shape[1]), np.zeros((len(model.starts), model.Z.shape[1]))
     found = []
-    for a, log_u in enumerate(logs_u):
-        for log_v in logs_v if a % 2 == 0 else logs_v[::-1]:  # there and back, so that each start is near its mode
-            s_u, s_v = np.exp(log_u), np.exp(log_v)
-            Q = np.r_[fixed, np.full(k_v, s_v**-2.0)]
-            at, height, half_log_det, S, shift = mode(y, F, person, starts, Q, s_u**-2.0, at)
-            evidence = height + 0.5 * np.log(Q).sum() - len(starts) * log_u - half_log_det
-            prior = log_u + log_v - 0.5 * (s_u**2 + s_v**2) / SPREAD_SD**2  # |N|, as a density of log σ
-            cov = linalg.cho_solve(S, np.eye(F.shape[1], j))[:j]
-            found.append((evidence + prior, (at[0] + shift)[:j], cov, (s_u, s_v)))
+    place = names.index(summed)
+    for n, log in enumerate(GRID):
+        variance[place] = np.exp(2 * log)
+        for _ in range(ROUNDS if n == 0 else ROUNDS // 4):  # the next point of the grid is near
+            at, state = newton(model, precision(model, variance), own_precision(model, own), at, 2)
+            variance, own = m_step(model, at, state, variance, own, place)
+        at, state = newton(model, precision(model, variance), own_precision(model, own), at, 100)
+        prior = sum(0.5 * np.log(v) - 0.5 * v / SPREAD_SD**2 for v in (*variance, *own))  # |N|, as a density of log σ
+        cov = linalg.cho_solve(state.S, np.eye(model.F.shape[1], model.j))[: model.j]
+        found.append((state.evidence + prior, (at[0] + shift(model, state))[: model.j], cov, np.r_[variance, own] ** 0.5))
     heights, means, covs, spreads = (np.array(part) for part in zip(*found, strict=True))
-    return Posterior(special.softmax(heights), means, covs, spreads)
+    weights = special.softmax(heights)
+    return Posterior(weights, means, covs, dict(zip([*names, *within], (weights @ spreads).tolist(), strict=True)))
 
 
-def mode(y, F, person, starts, Q, q, at):
-    """Newton with halved steps from `at` = (β and v, u): the mode, log likelihood and prior there, ½ log|H|, the factor of S,
-    and how far the mean of (β, v) is from the mode.
+def precision(model: Model, variance: np.ndarray) -> np.ndarray:
+    found = np.r_[INTERCEPT_SD, np.full(model.F.shape[1] - 1, EFFECT_SD)] ** -2.0
+    for span, v in zip(model.spans, variance, strict=True):
+        found[span] = 1 / v
+    return found
 
-    The curvature H has a diagonal block D for the persons, so S = H_ff − AᵀD⁻¹A, as large as β and v, is all that is factored.
+
+def own_precision(model: Model, variance: np.ndarray) -> np.ndarray:
+    return np.concatenate([np.full(of.stop - of.start, 1 / v) for of, v in zip(model.own, variance, strict=True)])
+
+
+def m_step(model, at, state, variance, own, place):
+    """The most probable variances given how large the effects are, E[b²] summed: v² / s² + n v − ΣE[b²] = 0."""
+
+    def likeliest(n, squares):
+        return max((np.sqrt(n**2 + 4 * squares / SPREAD_SD**2) - n) * SPREAD_SD**2 / 2, 1e-4)
+
+    def further(old, new):  # EM is slow: go on in the direction that it takes
+        return np.clip(old * (new / old) ** PACE, 1e-4, 25.0)
+
+    inverse = linalg.cho_solve(state.S, np.eye(model.F.shape[1]))
+    squares = at[0] ** 2 + np.diag(inverse)
+    new = further(variance, np.array([likeliest(of.stop - of.start, squares[of].sum()) for of in model.spans]))
+    new[place] = variance[place]
+    of_persons = at[1] ** 2 + np.diagonal(state.D, axis1=1, axis2=2) + np.einsum("pqf,fg,pqg->pq", state.G, inverse, state.G)
+    n = len(model.starts)
+    return new, further(own, np.array([likeliest(n * (of.stop - of.start), of_persons[:, of].sum()) for of in model.own]))
+
+
+class State(NamedTuple):
+    """The curvature at a mode. D: inverses of the blocks of persons; S: factor of what is left of F; G = D A."""
+
+    S: tuple
+    D: np.ndarray
+    G: np.ndarray
+    p: np.ndarray
+    evidence: float
+
+
+def newton(model: Model, Q: np.ndarray, q: np.ndarray, at: tuple, most: int) -> tuple[tuple[np.ndarray, np.ndarray], State]:
+    """At most so many steps, halved where they lead down, from `at` = (β and b of cases and explanations, b within persons).
+
+    The curvature has a small block per person, so S = H_ff − Σ AᵀD A, as large as F is wide, is all that is factored.
     """
+    y, F, Z, person, starts = model[:5]
 
     def height(f, u):
-        eta = F @ f + u[person]
-        return float(y @ eta - np.logaddexp(0, eta).sum() - 0.5 * (Q @ f**2 + q * u @ u)), eta
+        eta = F @ f + (Z * u[person]).sum(axis=1)
+        return float(y @ eta - np.logaddexp(0, eta).sum() - 0.5 * (Q @ f**2 + (u**2 @ q).sum())), eta
 
     (f, u), step = at, np.inf
     now, eta = height(f, u)
-    for _ in range(100):
+    for round in range(most + 1):
         p = special.expit(eta)
         w = p * (1 - p)
         wF = w[:, None] * F
-        A, D = np.add.reduceat(wF, starts), np.add.reduceat(w, starts) + q
-        S = linalg.cho_factor(F.T @ wF + np.diag(Q) - A.T @ (A / D[:, None]))
-        if step < 1e-6:
+        A = np.stack([np.add.reduceat(wF * Z[:, [k]], starts) for k in range(Z.shape[1])], axis=1)  # persons × q × f
+        blocks = np.add.reduceat((w[:, None] * Z)[:, :, None] * Z[:, None, :], starts) + np.diag(q)
+        D = np.linalg.inv(blocks)
+        G = D @ A
+        S = linalg.cho_factor(F.T @ wF + np.diag(Q) - np.tensordot(A, G, ([0, 1], [0, 1])))
+        if step < 1e-6 or round == most:
             break
-        g_f, g_u = F.T @ (y - p) - Q * f, np.add.reduceat(y - p, starts) - q * u
-        move_f = linalg.cho_solve(S, g_f - A.T @ (g_u / D))
-        move_u = (g_u - A @ move_f) / D
+        g_f, g_u = F.T @ (y - p) - Q * f, np.add.reduceat((y - p)[:, None] * Z, starts) - q * u
+        move_f = linalg.cho_solve(S, g_f - np.tensordot(G, g_u, ([0, 1], [0, 1])))
+        move_u = np.einsum("pqr,pr->pq", D, g_u) - G @ move_f
         size = 1.0
         while (new := height(f + size * move_f, u + size * move_u))[0] < now - 1e-9 and size > 1e-6:
             size /= 2
         f, u, (now, eta) = f + size * move_f, u + size * move_u, new
         step = size * max(np.abs(move_f).max(), np.abs(move_u).max())
-    # The distribution is skewed: its mean is at the mode − ½ H⁻¹ Zᵀ(w′ var η), with w′ = dw/dη.
-    B = F - (A / D[:, None])[person]
-    skew = w * (1 - 2 * p) * (np.einsum("ij,ji->i", B, linalg.cho_solve(S, B.T)) + 1 / D[person])
-    shift = -0.5 * linalg.cho_solve(S, F.T @ skew - A.T @ (np.add.reduceat(skew, starts) / D))
-    return (f, u), now, np.log(np.diag(S[0])).sum() + 0.5 * np.log(D).sum(), S, shift
+    half_log_det = np.log(np.diag(S[0])).sum() - 0.5 * np.linalg.slogdet(D)[1].sum()
+    evidence = now + 0.5 * np.log(Q).sum() + 0.5 * len(starts) * np.log(q).sum() - half_log_det
+    return (f, u), State(S, D, G, p, float(evidence))
+
+
+def shift(model: Model, state: State) -> np.ndarray:
+    """The distribution is skewed: its mean is at the mode − ½ H⁻¹ (w′ var η), with w′ = dw/dη."""
+    F, Z, person, starts = model.F, model.Z, model.person, model.starts
+    B = F - np.einsum("nq,nqf->nf", Z, state.G[person])
+    spread = np.einsum("nf,fn->n", B, linalg.cho_solve(state.S, B.T)) + np.einsum("nq,nqr,nr->n", Z, state.D[person], Z)
+    skew = state.p * (1 - state.p) * (1 - 2 * state.p) * spread
+    of_persons = np.add.reduceat(skew[:, None] * Z, starts)
+    return -0.5 * linalg.cho_solve(state.S, F.T @ skew - np.tensordot(state.G, of_persons, ([0, 1], [0, 1])))

@@ -1,13 +1,13 @@
 """What each column of an export means."""
 
 from ... import __version__
-from ..design.design import Design
+from ..design.design import PRACTICE, Design
 
 WHO = (
     ("participant", "text", "random id of the person"),
     ("phase", "text", "pilot or live"),
     ("simulated", "true or false", "made by the software, not a person"),
-    ("status", "text", "active, complete, timed out or withdrawn"),
+    ("status", "text", "active, complete, timed out, screened out or withdrawn"),
     ("slot", "number", "place in the schedule; the plan of the person follows from it and the design"),
     ("cell", "text", "order of the blocks, with the item set of each"),
 )
@@ -17,14 +17,16 @@ ANSWERS = (
     ("superseded", "true or false", "the block was begun again later; the analysis leaves the answer out"),
     ("trial", "number", "question, from 0, through all blocks"),
     ("block", "number", "from 0"),
-    ("condition", "text", "how the clusters were explained: bcm, lda or subspace"),
+    ("condition", "text", "how it was explained"),
     ("item", "text", "id of the case that was shown"),
-    ("item_set", "text", "A, B or C"),
+    ("item_set", "text", "A, B, …"),
     ("item_name", "text", "name of the case; not shown to the person"),
-    ("options", "text", "clusters that were offered, from top to bottom"),
-    ("right_choice", "number", "cluster that is right"),
-    ("choice", "number", "cluster that was chosen"),
-    ("correct", "true or false", "was it right?"),
+    ("explanation", "text", "which explanation the answer depends on: that of the right group, or the item's own"),
+    ("options", "text", "groups that were offered, from top to bottom"),
+    ("right_choice", "number", "group that is right, or that the model says"),
+    ("choice", "number", "group that was chosen"),
+    ("choice_label", "text", "its name"),
+    ("correct", "true or false", "was it right? empty where the task was to rate"),
     (
         "seconds",
         "number",
@@ -50,8 +52,13 @@ PEOPLE = (
     ("superseded_answers", "number", "answers of blocks that were begun again"),
     ("right_answers", "number", "right answers among those that count"),
     ("checks_failed", "number", "attention checks answered wrongly"),
+    ("misunderstandings", "number", "wrong answers to comprehension checks"),
     ("total_seconds", "number", "from the consent to the end"),
     ("longest_pause_seconds", "number", "longest time between two forms that were sent"),
+    ("window_width", "number", "of the browser, in CSS pixels, when the instructions were read; empty without JavaScript"),
+    ("window_height", "number", "the same"),
+    ("pixel_ratio", "number", "device pixels per CSS pixel"),
+    ("touch", "true or false", "is the main pointer a finger?"),
 )
 EVENTS = (
     ("participant", "text", "random id of the person; empty if it is about nobody"),
@@ -63,8 +70,8 @@ EVENTS = (
 RESPONSES = (
     ("participant", "text", "random id of the person"),
     ("round", "number", "how often a block had been begun again"),
-    ("kind", "text", "demographics, practice, check, questionnaire"),
-    ("ref", "text", "id of the practice item or check"),
+    ("kind", "text", "demographics, comprehension, practice, check, ratings, questionnaire"),
+    ("ref", "text", "id of the practice item or check; number of the block, from 0"),
     ("values", "JSON", "what was entered"),
     ("seconds", "number", "since the consent of the person"),
 )
@@ -72,6 +79,7 @@ EXACT = {
     "answers": (("sent_at", "time", "first sending, UTC"), ("received_at", "time", "arrival of the answer, UTC")),
     "people": (
         ("external_hash", "text", "keyed hash of the id at a recruiting platform"),
+        ("other_hashes", "JSON", "keyed hashes of what else the platform sent"),
         ("consented_at", "time", "UTC"),
         ("last_seen_at", "time", "last request, UTC"),
         ("finished_at", "time", "UTC"),
@@ -83,20 +91,32 @@ EXACT = {
 
 def codebook(design: Design, identified: bool) -> dict[str, list[dict[str, str]]]:
     """file → its columns: name, kind, meaning."""
-    asked = []
+    of_answers = [(f"rating_{one.id}", "number", f"“{one.text}” {numbered(one.labels)}") for one in design.item_ratings]
+    of_people = []
     for check in design.checks:
-        right = check.options[check.correct]
-        asked.append((f"check_{check.id}", "number", f"“{check.text}” {numbered(check.options)}; right is {right}"))
-    for item in design.of_set("practice"):
-        asked.append(
-            (f"practice_{item.id}", "number", f"cluster chosen for the practice item {item.name}; right is {item.correct}")
+        if check.after:
+            right = check.options[check.correct]
+            of_people.append((f"check_{check.id}", "number", f"“{check.text}” {numbered(check.options)}; right is {right}"))
+    for item in design.of_set(PRACTICE):
+        words = f"group chosen for the practice item {item.name}" + (
+            "" if item.correct is None else f"; right is {item.correct}"
         )
+        of_people.append((f"practice_{item.id}", "number", words))
+    for likert in design.block_ratings:
+        for condition in design.conditions:
+            words = f"“{likert.text}” {numbered(likert.labels)}; of the part with {condition.label}"
+            of_people.append((f"rating_{likert.id}_{condition.id}", "number", words))
     for field in design.demographics:
         kind = "number" if field.kind == "number" else "text"
-        asked.append((f"about_{field.id}", kind, f"“{field.label}” {', '.join(field.options)}".strip()))
+        of_people.append((f"about_{field.id}", kind, f"“{field.label}” {', '.join(field.options)}".strip()))
     for likert in design.questionnaire:
-        asked.append((f"likert_{likert.id}", "number", f"“{likert.text}” {numbered(likert.labels)}"))
-    all_columns = {"answers": ANSWERS, "people": (*PEOPLE, *asked), "events": EVENTS, "responses": RESPONSES}
+        of_people.append((f"likert_{likert.id}", "number", f"“{likert.text}” {numbered(likert.labels)}"))
+    all_columns = {
+        "answers": (*ANSWERS, *of_answers),
+        "people": (*PEOPLE, *of_people),
+        "events": EVENTS,
+        "responses": RESPONSES,
+    }
     return {
         f"{name}.csv": [
             {"name": column, "kind": kind, "meaning": meaning}
@@ -118,8 +138,9 @@ Design {hash}, written by bayescase {version}.
   form. `data.json` has all four; `design.json` is the study itself; `manifest.json` has the SHA-256 and the number of rows of
   each file.
 - {privacy}
-- Text that begins with one of `= + - @`, a tab, a line break or an apostrophe has one apostrophe put in front in the CSV files,
-  so that no spreadsheet runs it; remove the first apostrophe of a text to get it back. Numbers are never changed.
+- Every cell of the CSV files is in quotes. Where one of `= + - @` or an apostrophe stands at the beginning of a text, or after
+  a comma, semicolon, bar, tab or line break in it, an apostrophe is put in front, so that no spreadsheet runs it, whatever it
+  takes for a separator; remove that one apostrophe to get the text back. Numbers are never changed.
 - An empty cell is missing. Free text was written by participants and may name people; read it before you publish it.
 """
 ANONYMISED = (

@@ -54,7 +54,7 @@ def prepare_sqlite(connection, _):
     connection.isolation_level = None  # we begin transactions ourselves
     # The end of a transaction is synced by TRUNCATE, not by DELETE, so only that one survives a loss of power at once.
     mode = "WAL" if sqlite3.sqlite_version_info >= WAL_SINCE else "TRUNCATE"
-    for pragma in (f"journal_mode={mode}", "synchronous=FULL", "foreign_keys=ON"):
+    for pragma in (f"journal_mode={mode}", "synchronous=FULL", "foreign_keys=ON", "secure_delete=ON"):
         connection.execute(f"PRAGMA {pragma}").close()
 
 

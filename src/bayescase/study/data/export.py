@@ -5,7 +5,6 @@ Rows are sorted by the random id of the person, not by arrival.
 """
 
 import json
-import re
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,6 +18,7 @@ from ..design.schedule import Plan, plan
 from .tables import answers, events, participants, responses, studies
 
 Rows = list[dict[str, Any]]
+DEVICE = ("window_width", "window_height", "pixel_ratio", "touch")
 
 
 class ExportError(ValueError):
@@ -48,7 +48,7 @@ def collect(connection: Connection, design: Design, identified: bool = False) ->
         mine, forms = given.get(id, []), said.get(id, [])
         rows = answer_rows(design, person, plans[id], mine, identified)
         kept += rows
-        people.append(person_row(design, person, plans[id], rows, mine, forms, identified))
+        people.append(person_row(design, person, plans[id], rows, mine, forms, noted.get(id, []), identified))
     tables = Tables(
         sorted(kept, key=lambda row: (row["participant"], row["trial"], row["round"])),
         sorted(people, key=lambda row: row["participant"]),
@@ -85,7 +85,7 @@ def superseded(person: dict[str, Any], schedule: Plan, rows: Rows) -> list[bool]
 
 
 def answer_rows(design, person, schedule, rows, identified):
-    items = {item.id: item for item in design.items}
+    items, labels = {item.id: item for item in design.items}, {group.id: group.label for group in design.groups}
     found = []
     for row, old in zip(rows, superseded(person, schedule, rows), strict=True):
         item = items.get(row["item"])
@@ -104,9 +104,11 @@ def answer_rows(design, person, schedule, rows, identified):
             "item": row["item"],
             "item_set": item.item_set if item else None,
             "item_name": item.name if item else None,
+            "explanation": design.explanation_behind(item) if item else None,
             "options": " ".join(str(option) for option in row["options"]),
             "right_choice": item.correct if item else None,
             "choice": row["choice"],
+            "choice_label": labels.get(row["choice"]),
             "correct": row["correct"],
             "seconds": seconds(row["sent_at"], row["received_at"]),
             "browser_seconds": seconds(row["shown_ms"], row["submitted_ms"]),
@@ -116,17 +118,19 @@ def answer_rows(design, person, schedule, rows, identified):
             "timing_differs": row["timing_differs"],
             "after_consent": seconds(person["consented_at"], row["sent_at"]),
         }
+        record |= {f"rating_{likert.id}": row["ratings"].get(likert.id) for likert in design.item_ratings}
         if identified:
             record |= {"sent_at": moment(row["sent_at"]), "received_at": moment(row["received_at"])}
         found.append(record)
     return found
 
 
-def person_row(design, person, schedule, rows, own_answers, forms, identified):
+def person_row(design, person, schedule, rows, own_answers, forms, noted, identified):
     latest: dict[tuple[str, str], Any] = {}
     for form in sorted(forms, key=lambda form: form["round"]):
         latest[form["kind"], form["ref"]] = form["values"]
-    checks = {check.id: choice_of(latest.get(("check", check.id))) for check in design.checks}
+    asked = [check for check in design.checks if check.after]
+    checks = {check.id: choice_of(latest.get(("check", check.id))) for check in asked}
     times = sorted([person["consented_at"], *(row["received_at"] for row in (*own_answers, *forms))])
     pauses = [late - early for early, late in pairwise(times)]
     valid = [row for row in rows if not row["superseded"]]
@@ -147,12 +151,18 @@ def person_row(design, person, schedule, rows, own_answers, forms, identified):
         "answers": len(valid),
         "superseded_answers": len(rows) - len(valid),
         "right_answers": sum(bool(row["correct"]) for row in valid),
-        "checks_failed": sum(checks[check.id] is not None and checks[check.id] != check.correct for check in design.checks),
+        "checks_failed": sum(checks[check.id] is not None and checks[check.id] != check.correct for check in asked),
+        "misunderstandings": sum(row["kind"] == "misunderstood" for row in noted),
         "total_seconds": seconds(person["consented_at"], person["finished_at"]),
         "longest_pause_seconds": max(pauses) / 1000 if pauses else None,
     }
-    record |= {f"check_{check.id}": checks[check.id] for check in design.checks}
+    device: dict[str, Any] = next((row["detail"] for row in noted if row["kind"] == "device"), {})
+    record |= {name: device.get(name) for name in DEVICE}
+    record |= {f"check_{check.id}": checks[check.id] for check in asked}
     record |= {f"practice_{item.id}": choice_of(latest.get(("practice", item.id))) for item in design.of_set("practice")}
+    rated = {name: latest.get(("ratings", str(block))) or {} for block, name in enumerate(schedule.cell.order)}
+    for likert in design.block_ratings:
+        record |= {f"rating_{likert.id}_{c.id}": rated.get(c.id, {}).get(likert.id) for c in design.conditions}
     for prefix, kind, parts in (
         ("about", "demographics", design.demographics),
         ("likert", "questionnaire", design.questionnaire),
@@ -162,6 +172,7 @@ def person_row(design, person, schedule, rows, own_answers, forms, identified):
     if identified:
         record |= {
             "external_hash": person["external_hash"],
+            "other_hashes": json.dumps(person["other_hashes"], sort_keys=True),
             "consented_at": moment(person["consented_at"]),
             "last_seen_at": moment(person["last_seen_at"]),
             "finished_at": moment(person["finished_at"]),
@@ -182,14 +193,9 @@ def event_rows(own, noted, identified):
                 "kind": row["kind"],
                 "day": day(row["at"]),
                 "seconds": seconds(person["consented_at"], row["at"]) if person else None,
-                "detail": json.dumps(row["detail"] if identified else without_hashes(row["detail"]), sort_keys=True),
+                "detail": json.dumps(row["detail"], sort_keys=True),
             }
             yield record | ({"at": moment(row["at"])} if identified else {})
-
-
-def without_hashes(detail):
-    """Ids of a recruiting platform are kept as hashes, which whoever has the key can recognise."""
-    return {key: value for key, value in detail.items() if not re.fullmatch("[0-9a-f]{64}", str(value))}
 
 
 def response_rows(own, said, identified):

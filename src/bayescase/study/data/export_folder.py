@@ -5,6 +5,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -23,16 +24,24 @@ from .export import ExportError, Rows, Tables, collect
 
 FORMAT, VERSION = "bayescase study export", 1
 DATA, MANIFEST = "data.json", "manifest.json"
-RISKY = tuple("=+-@\t\r\n＝＋－＠")  # at the beginning of a cell, a spreadsheet may run what follows
+RISKY = "=+\\-@＝＋－＠"  # at the beginning of a cell, a spreadsheet may run what follows
+# A cell begins for us at the beginning of a text; for a spreadsheet with other separators also after each of them.
+BEGINNING = r"(^|[,;|\t\r\n])([\s\"]*)"
 
 
-def export(engine: Engine, design: Design, folder: str | os.PathLike, identified: bool = False) -> dict[str, Any]:
-    """Write the folder, which must be empty or new, and return its manifest."""
+def export(
+    engine: Engine,
+    design: Design,
+    folder: str | os.PathLike,
+    identified: bool = False,
+    more: dict[str, str] | None = None,
+) -> dict[str, Any]:
+    """Write the folder, which must be empty or new, and return its manifest; `more`: further files, by name."""
     folder = Path(folder)
     check_empty(folder)
     with reading(engine) as connection:
         tables = collect(connection, design, identified)
-    return write(tables, design, folder, identified)
+    return write(tables, design, folder, identified, more or {})
 
 
 def check_empty(folder: Path) -> None:
@@ -42,13 +51,14 @@ def check_empty(folder: Path) -> None:
         raise ExportError(f"There is no folder {folder.absolute().parent} to put {folder.name} in.")
 
 
-def write(tables: Tables, design: Design, folder: Path, identified: bool) -> dict[str, Any]:
+def write(tables: Tables, design: Design, folder: Path, identified: bool, more: dict[str, str]) -> dict[str, Any]:
     book = codebook(design, identified)
     named = {"answers": tables.answers, "people": tables.people, "events": tables.events, "responses": tables.responses}
     files = {f"{name}.csv": as_csv(rows, [column["name"] for column in book[f"{name}.csv"]]) for name, rows in named.items()}
     files[DATA] = as_json({"format": FORMAT, "version": VERSION, "identified": identified} | named)
     files["codebook.json"] = as_json(book)
     files["codebook.md"] = in_markdown(book, design, identified).encode()
+    files |= {name: text.encode() for name, text in more.items()}
     with making(folder) as temporary:
         write_design(design, temporary)
         for name, content in files.items():
@@ -93,28 +103,28 @@ def as_json(value) -> bytes:
 
 
 def as_csv(rows: Rows, columns: list[str]) -> bytes:
-    """UTF-8, commas, CRLF, as RFC 4180 has it."""
+    """UTF-8, commas, CRLF, every cell in quotes, as RFC 4180 has it."""
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\r\n")
+    writer = csv.writer(out, lineterminator="\r\n", quoting=csv.QUOTE_ALL)
     writer.writerow(columns)
     writer.writerows([cell(row.get(column)) for column in columns] for row in rows)
     return out.getvalue().encode()
 
 
 def cell(value) -> str:
-    """Numbers as they are; text that a spreadsheet might run gets an apostrophe in front, as does text that begins with one."""
+    """Numbers as they are; what a spreadsheet might run gets an apostrophe in front, as does what has one there."""
     if value is None:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (int, float)):
         return repr(value)
-    return f"'{value}" if str(value).startswith((*RISKY, "'")) else str(value)
+    return re.sub(f"{BEGINNING}(?=[{RISKY}'])", r"\1\2'", str(value))
 
 
 def uncell(text: str) -> str:
     """The text of a cell as it was given."""
-    return text.removeprefix("'")
+    return re.sub(f"{BEGINNING}'(?=[{RISKY}'])", r"\1\2", text)
 
 
 # --- back -----------------------------------------------------------------------------------------------------------------

@@ -1,9 +1,13 @@
 """The second copy: what was kept, as JSON lines that are only added to, on disk before the person sees the next page.
 
 A file per server process in `FOLDER/journal`. Every line has the hash of the one before, so a line that was changed, lost
-or put in is noticed:
+or put in by accident is noticed:
 
     digest = SHA-256(record), hash = SHA-256(previous hash + digest)
+
+Whoever can write to the folder can also write all of it anew, with the database. Against that a head helps that is kept
+elsewhere: the name of a file, a number of lines and the hash of the last one. Every file begins with the heads of those that
+were there before, so the newest head vouches for all that is older.
 
 When a person withdraws, their records are blanked and the digests stay, so the chain still holds; a random salt in each
 record keeps a digest from telling what it was. The last line of a process that was killed may be torn; the next start adds
@@ -24,6 +28,7 @@ from sqlalchemy import Connection, select
 from .tables import answers, events, participants, responses
 
 FOLDER, START = "journal", "0" * 64
+HEADS = "heads"  # a record of the files that were there before
 KEPT = {  # what is compared: columns that never change
     "participants": ("public_id", "phase", "simulated", "first_slot", "consented_at"),
     "answers": tuple(c.name for c in answers.c if c.name not in ("id", "participant_id")),
@@ -55,7 +60,7 @@ class Journal:
         self.folder = Path(folder) / FOLDER
         self.path = self.folder / f"{name}-{os.getpid()}-{secrets.token_hex(4)}.jsonl"
         self._file: int | None = None
-        self._last, self._size = START, 0
+        self._last, self._size, self.lines = START, 0, 0
         self._written = self._synced = 0
         self._gone: set[str] = set()  # people who withdrew
         self._lock, self._sync = threading.Lock(), threading.Lock()
@@ -67,20 +72,7 @@ class Journal:
             return
         with self._lock:
             file = self._open()
-            last, parts = self._last, []
-            for record in records:
-                text = json.dumps(record | {"salt": secrets.token_hex(8)}, ensure_ascii=False, separators=(",", ":"))
-                digest = hashed(text)
-                before, last = last, hashed(last + digest)
-                text = "null" if record.get("participant") in self._gone else text
-                parts.append(f'{{"previous":"{before}","digest":"{digest}","hash":"{last}","record":{text}}}\n')
-            words = "".join(parts).encode()
-            try:
-                write_all(file, words)
-            except OSError:
-                os.ftruncate(file, self._size)
-                raise
-            self._last, self._size = last, self._size + len(words)
+            self._add(records)
             self._written += 1
             mine = self._written
         with self._sync:  # whoever waited here is on disk already
@@ -116,12 +108,43 @@ class Journal:
     def _open(self) -> int:
         if self._file is None:
             self.folder.mkdir(0o700, exist_ok=True)
+            before = {path.name: list(head) for path in files(self.folder.parent) if (head := tip(path)) is not None}
             self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
             for folder in (self.folder, self.folder.parent):  # the names of new files are on disk too
                 handle = os.open(folder, os.O_RDONLY)
                 os.fsync(handle)
                 os.close(handle)
+            if before:
+                try:
+                    self._add([{"table": HEADS, "participant": None, "recovered": False, "row": before}])
+                except OSError:
+                    self.close()
+                    self.path.unlink()
+                    raise
         return self._file
+
+    def _add(self, records: list[dict[str, Any]]) -> None:
+        """Write lines to the open file; after an error nothing was added."""
+        assert self._file is not None
+        last, parts = self._last, []
+        for record in records:
+            text = json.dumps(record | {"salt": secrets.token_hex(8)}, ensure_ascii=False, separators=(",", ":"))
+            digest = hashed(text)
+            before, last = last, hashed(last + digest)
+            text = "null" if record.get("participant") in self._gone else text
+            parts.append(f'{{"previous":"{before}","digest":"{digest}","hash":"{last}","record":{text}}}\n')
+        words = "".join(parts).encode()
+        try:
+            write_all(self._file, words)
+        except OSError:
+            os.ftruncate(self._file, self._size)
+            raise
+        self._last, self._size, self.lines = last, self._size + len(words), self.lines + len(records)
+
+    @property
+    def head(self) -> str | None:
+        """To be kept elsewhere."""
+        return None if self._file is None else f"{self.path.name}:{self.lines}:{self._last}"
 
 
 def write_all(file, words: bytes) -> None:
@@ -166,13 +189,60 @@ def lines(path: Path) -> Iterator[Line]:
 
 def read_journal(folder: Path) -> list[dict[str, Any]]:
     """Every record: table, participant (public id or None), recovered, row, salt. Blanked and damaged lines are left out."""
-    return [line.record for path in files(folder) for line in lines(path) if line.record is not None]
+    found = (line.record for path in files(folder) for line in lines(path))
+    return [record for record in found if record is not None and record["table"] != HEADS]
 
 
 def problems(folder: Path) -> list[str]:
     """What is wrong with the files themselves, one sentence each."""
-    found = [line for path in files(folder) for line in lines(path) if line.problem]
-    return [f"Line {line.number} of {line.path.name} {line.problem}." for line in found]
+    every = [line for path in files(folder) for line in lines(path)]
+    found = [f"Line {line.number} of {line.path.name} {line.problem}." for line in every if line.problem]
+    named = [line.record for line in every if line.record is not None and line.record["table"] == HEADS]
+    for record in named:
+        for name, (number, of) in record["row"].items():
+            found += head_problems(folder, f"{name}:{number}:{of}")
+    return found
+
+
+def tip(path: Path) -> tuple[int, str] | None:
+    """(lines, hash of the last one) of a file; None if it has no whole line."""
+    whole = path.read_bytes().rpartition(b"\n")[0].splitlines()
+    if not whole:
+        return None
+    try:
+        return len(whole), str(json.loads(whole[-1])["hash"])
+    except (ValueError, KeyError, TypeError):
+        return len(whole), "damaged"
+
+
+def heads(folder: Path) -> list[str]:
+    """The heads of all files, the newest last; those that a later file names are left out."""
+    named = {
+        (name, *head)
+        for path in files(folder)
+        for line in lines(path)
+        if line.record is not None and line.record["table"] == HEADS
+        for name, head in line.record["row"].items()
+    }
+    tips = [(path.name, *head) for path in files(folder) if (head := tip(path)) is not None]
+    return [f"{name}:{number}:{of}" for name, number, of in tips if (name, number, of) not in named]
+
+
+def head_problems(folder: Path, head: str) -> list[str]:
+    """Whether the journal still has, and goes on from, a head that was kept elsewhere."""
+    name, _, rest = head.strip().rpartition(":")[0].rpartition(":")
+    of = head.strip().rpartition(":")[2]
+    if not name or not rest.isdigit():
+        return [f"{head!r} is not a head of a journal; it must be NAME:LINES:HASH."]
+    path = Path(folder) / FOLDER / Path(name).name
+    if not path.is_file():
+        return [f"The journal had a file {name}, which is not there any more."]
+    raw = path.read_bytes().splitlines()
+    try:
+        now = json.loads(raw[int(rest) - 1])["hash"]
+    except (IndexError, ValueError, KeyError, TypeError):
+        return [f"The journal had {rest} lines in {name}, and has fewer, or others, now."]
+    return [] if now == of else [f"The journal was written anew: line {rest} of {name} had another hash."]
 
 
 # --- against the database -------------------------------------------------------------------------------------------------

@@ -35,12 +35,15 @@ participants = Table(
     Column("id", BIG, primary_key=True),
     Column("public_id", String(32), nullable=False, unique=True),  # random; the only name of a person in exports
     Column("token_hash", String(64), nullable=False, unique=True),  # SHA-256 of the token in the person's browser
+    Column("receipt_hash", String(64), unique=True),  # SHA-256 of the code that the person was given; NULL once forgotten
+    Column("receipt_number", Integer, nullable=False),  # how often it was given anew
     Column("external_hash", String(64)),  # keyed hash of the id at a recruiting platform
+    Column("other_hashes", JSON, nullable=False),  # keyed hashes of what else the platform sent
     Column("phase", String(8), nullable=False),  # "pilot" or "live", counted apart
     Column("simulated", Boolean, nullable=False),
     Column("slot", Integer),  # None once it is released
     Column("first_slot", Integer, nullable=False),  # what the schedule was made from; never changes
-    Column("status", String(16), nullable=False),  # "active", "complete", "timed out", "withdrawn"
+    Column("status", String(16), nullable=False),  # "active", "complete", "timed out", "screened out", "withdrawn"
     Column("step", Integer, nullable=False),  # place in the flow
     Column("round", Integer, nullable=False),  # how often a block was begun again
     Column("consented_at", BigInteger, nullable=False),
@@ -59,11 +62,12 @@ answers = Table(
     Column("round", Integer, nullable=False),
     Column("trial", Integer, nullable=False),
     Column("block", Integer, nullable=False),
-    Column("condition", String(16), nullable=False),
+    Column("condition", String(64), nullable=False),
     Column("item", String(64), nullable=False),
-    Column("options", JSON, nullable=False),  # clusters as shown, from top to bottom
-    Column("choice", Integer, nullable=False),  # cluster
-    Column("correct", Boolean, nullable=False),
+    Column("options", JSON, nullable=False),  # groups as shown, from top to bottom
+    Column("choice", Integer),  # group; NULL where the task is to rate
+    Column("correct", Boolean),  # NULL where nothing is right or wrong
+    Column("ratings", JSON, nullable=False),  # id of a rating → place of its label, or null
     Column("sent_at", BigInteger, nullable=False),  # when the server first sent the question
     Column("received_at", BigInteger, nullable=False),
     Column("shown_ms", Integer),  # by the browser, after the page began to load; NULL without JavaScript
@@ -96,6 +100,27 @@ events = Table(  # consent, gaps, resumes, releases, withdrawals, refusals: neve
     Column("at", BigInteger, nullable=False),
     Column("kind", String(32), nullable=False),
     Column("detail", JSON, nullable=False),
+)
+
+spent_ids = Table(  # of people who withdrew, so that they do not begin again; nothing links one to a row above
+    "spent_ids",
+    metadata,
+    Column("phase", String(8), primary_key=True),
+    Column("external_hash", String(64), primary_key=True),
+)
+
+invitations = Table(
+    "invitations",
+    metadata,
+    Column("external_hash", String(64), primary_key=True),
+    Column("created_at", BigInteger, nullable=False),
+)
+
+visits = Table(  # forms of consent that were answered with no: each is counted once
+    "visits",
+    metadata,
+    Column("hash", String(64), primary_key=True),
+    Column("at", BigInteger, nullable=False),
 )
 
 admin_sessions = Table(

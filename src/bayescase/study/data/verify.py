@@ -1,14 +1,14 @@
 """Is everything as it must be? The two copies agree, every answer is one that the schedule asked for, and its mark is right."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, select
 
 from ..design.design import Design
-from ..design.design_file import frozen_hash, read_design
+from ..design.design_file import frozen_hash, media_problems, read_design
 from ..design.schedule import Plan, plan
 from . import journal
 from .database import opened, reading
@@ -16,11 +16,14 @@ from .export import collect, superseded, trials_done
 from .export_folder import export_problems, read_export
 from .tables import answers, participants, responses, studies
 
-STATUSES = ("active", "complete", "timed out", "withdrawn")
+STATUSES = ("active", "complete", "timed out", "screened out", "withdrawn")
 
 
-def verify(folder: Path, database: str | None = None, export: Path | None = None) -> list[str]:
-    """Everything that is wrong with the data of a study, and with an export of it, one sentence each."""
+def verify(folder: Path, database: str | None = None, export: Path | None = None, heads: Iterable[str] = ()) -> list[str]:
+    """Everything that is wrong with the data of a study, and with an export of it, one sentence each.
+
+    `heads`: of the journal, as they were printed and kept elsewhere.
+    """
     folder = Path(folder)
     design = read_design(folder)
     found = [] if frozen_hash(folder) else [f"The design in {folder} has data but is not frozen; restore frozen.json."]
@@ -28,6 +31,8 @@ def verify(folder: Path, database: str | None = None, export: Path | None = None
         found += file_problems(connection)
         found += study_problems(connection, design)
         found += journal.compare(connection, folder)
+        found += [wrong for head in heads for wrong in journal.head_problems(folder, head)]
+        found += media_problems(design, folder)
         found += data_problems(connection, design)
         if export is not None:
             found += snapshot_problems(connection, design, Path(export))
@@ -116,10 +121,15 @@ def answer_problems(design: Design, person, schedule: Plan, row) -> Iterator[str
         if row[column] != value:
             yield f"{what} has the {column} {row[column]}, but the schedule says {value}."
             return
-    if row["choice"] not in trial.options:
-        yield f"{what} chose cluster {row['choice']}, which was not offered."
-    if bool(row["correct"]) != (row["choice"] == design.item(trial.item).correct):
+    if design.task == "rate":
+        if row["choice"] is not None or row["correct"] is not None:
+            yield f"{what} has a choice, where the task was to rate."
+    elif row["choice"] not in trial.options:
+        yield f"{what} chose group {row['choice']}, which was not offered."
+    elif bool(row["correct"]) != (row["choice"] == design.item(trial.item).correct):
         yield f"{what} is marked as {'right' if row['correct'] else 'wrong'}, which it is not."
+    if set(row["ratings"]) != {likert.id for likert in design.item_ratings}:
+        yield f"{what} has other ratings than the design asks for."
     if not 0 <= row["round"] <= person["round"]:
         yield f"{what} is of a round that the person has not begun."
     if not person["consented_at"] <= row["sent_at"] <= row["received_at"]:

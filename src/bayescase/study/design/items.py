@@ -5,14 +5,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...errors import Advice, Setting
 from ...explaining.words import counted, listed
 from .coders import Coded
-from .design import SETS, DesignError, Item, Stimulus
+from .design import PRACTICE, SETS, Item, Stimulus, WishError
 from .schedule import shuffled
 from .source_model import SourceModel
 from .stimuli import CaseView
 from .topic_arm import TopicArm
-from .wishes import MakingNotes, Wishes
+from .wishes import MakingNotes, ModelWishes
 
 CLEAR = 2 / 3  # a membership twice as large as all others together
 
@@ -32,17 +33,19 @@ class Judges(NamedTuple):
 
 
 def choose_items(
-    source: SourceModel, view: CaseView, prototypes: dict[int, Stimulus], judges: Judges, wishes: Wishes
+    source: SourceModel, view: CaseView, prototypes: dict[int, Stimulus], judges: Judges, wishes: ModelWishes
 ) -> tuple[Item, ...]:
     """Cases on which all agree, at random, evenly over clusters; the others only where these do not suffice."""
-    pool, k = candidates(source, view, prototypes, judges, wishes.seed), len(wishes.arms)
-    found, wanted = sum(map(len, pool.values())), wishes.questions + wishes.practice
+    pool, k = candidates(source, view, prototypes, judges, wishes.seed), wishes.sets
+    found, wanted = sum(map(len, pool.values())), k * wishes.items_per_block + wishes.practice
     if found < wanted:
         most = (found - wishes.practice) // k
-        way = f"ask for fewer with --items-per-block {most}" if most > 0 else "fit a model to more cases"
-        raise DesignError(
-            f"The model has {counted(found)} that can be asked about (no prototypes, no two alike), but {wanted} are wanted; "
-            f"{way}."
+        fewer = Advice("ask for fewer with {}", Setting("items_per_block", most))
+        raise WishError(
+            "The model has {cases} that can be asked about (no prototypes, no two alike), but {wanted} are wanted.",
+            fewer if most > 0 else Advice("fit a model to more cases"),
+            cases=counted(found),
+            wanted=wanted,
         )
     taken = spread(pool, wanted)
     practice = []
@@ -60,7 +63,7 @@ def choose_items(
         return Item(id, item_set, one.case, source.case_name(one.case), picture, s, tuple(sorted([s, *near])), one.flags)
 
     items = [item(f"{name.lower()}{n + 1}", name, *one) for name, chosen in sets.items() for n, one in enumerate(chosen)]
-    return (*items, *(item(f"practice{n + 1}", "practice", *one) for n, one in enumerate(practice)))
+    return (*items, *(item(f"practice{n + 1}", PRACTICE, *one) for n, one in enumerate(practice)))
 
 
 def candidates(source, view, prototypes, judges, seed) -> dict[int, list[Candidate]]:
@@ -104,7 +107,7 @@ def similarity(source, view, prototypes):
     return lambda case: {s: float(share[s][view.drawn(source.cases[case])].mean()) for s in prototypes}
 
 
-def tell_items(items: tuple[Item, ...], clusters: list[int], judges: Judges, wishes: Wishes, notes: MakingNotes) -> None:
+def tell_items(items: tuple[Item, ...], clusters: list[int], judges: Judges, wishes: ModelWishes, notes: MakingNotes) -> None:
     """What was chosen and how, in words."""
     agree = [f"the model has a share of {CLEAR:.2f} or more in one cluster"]
     agree += ["LDA in the same one"] if judges.topics is not None else []
@@ -121,7 +124,7 @@ def tell_items(items: tuple[Item, ...], clusters: list[int], judges: Judges, wis
         some = (f"{item.id} ({'; '.join(item.flags)})" for item in flagged)
         words = f"{counted(len(flagged), 'item')} must be looked at, as too few cases are clear: {listed(some, 5)}."
         notes.warnings.append(words)
-    unasked = [str(s) for s in clusters if s not in {item.correct for item in items if item.item_set != "practice"}]
+    unasked = [str(s) for s in clusters if s not in {item.correct for item in items if item.item_set != PRACTICE}]
     if unasked:
         words = f"No question is about cluster {listed(unasked, len(unasked))}, as no case of it could be chosen."
         notes.warnings.append(words)

@@ -11,14 +11,26 @@ import numpy as np
 from ... import __version__
 from ...explaining.words import clean, counted
 from .coders import read_coders
-from .design import Design, DesignError, Ending, Representation, Rules, Stimulus, canonical
+from .design import Design, DesignError, Group, ShownExplanation, Stimulus
 from .design_checks import check
 from .items import Judges, choose_items, tell_items
+from .language import catalogue
 from .source_model import SourceModel, source_model
 from .stimuli import CaseView
 from .topic_arm import TopicArm, explain_by_topics
-from .wishes import MakingNotes, Wishes
-from .wording import DEMOGRAPHICS, checks, ratings, texts
+from .wishes import MakingNotes, ModelWishes
+from .wording import (
+    Wanted,
+    arm_condition,
+    block_ratings,
+    checks,
+    confidence,
+    demographics,
+    plan,
+    rules,
+    texts,
+    with_codes,
+)
 
 SMALLEST = 3  # cases of a cluster that is shown
 
@@ -33,13 +45,13 @@ def make_design(model: Any, say: Callable[[str], Any] = lambda words: None, **wi
     say : callable
         Called with a sentence after every run of LDA.
     **wishes
-        See `Wishes`.
+        See `ModelWishes`.
     """
-    return design_of(source_model(model), Wishes(**wishes), MakingNotes(say))
+    return design_of(source_model(model), ModelWishes(**wishes), MakingNotes(say))
 
 
-def design_of(source: SourceModel, wishes: Wishes, notes: MakingNotes) -> Design:
-    view, arms = CaseView(source, wishes.image_shape), wishes.arms
+def design_of(source: SourceModel, wishes: ModelWishes, notes: MakingNotes) -> Design:
+    view, arms, language = CaseView(source, wishes.image_shape), wishes.arms, wishes.language
     notes.made["model"] = str(source)
     prototypes = shown_clusters(source, view, notes)
     topics = None
@@ -47,7 +59,7 @@ def design_of(source: SourceModel, wishes: Wishes, notes: MakingNotes) -> Design
         topics = explain_by_topics(source, view, sorted(prototypes), wishes, notes)
         prototypes = {s: prototypes[s] for s in sorted(topics.words)}
     clusters = sorted(prototypes)
-    representations = tuple(explanation(source, view, topics, prototypes, arm, s, notes) for arm in arms for s in clusters)
+    explanations = tuple(explanation(source, view, topics, prototypes, arm, s, notes) for arm in arms for s in clusters)
     coded = None
     if wishes.coders is not None:
         coded = read_coders(wishes.coders, source.case_names, source.labels, source.n_clusters)
@@ -55,48 +67,37 @@ def design_of(source: SourceModel, wishes: Wishes, notes: MakingNotes) -> Design
     judges = Judges(topics, coded)
     items = choose_items(source, view, prototypes, judges, wishes)
     tell_items(items, clusters, judges, wishes, notes)
+    conditions = tuple(arm_condition(arm, language) for arm in arms)
+    questions = wishes.items_per_block * wishes.sets
+    wanted = Wanted(
+        "classify", questions, wishes.sets, tuple(condition.about for condition in conditions), wishes.practice,
+        images=view.shape is not None, boxed="subspace" in arms, unsaid=view.shape is not None and "lda" in arms,
+    )  # fmt: skip
     design = Design(
-        title=clean(wishes.title),
-        language="en",
+        title=clean(wishes.title or catalogue(language)("new.title.classify")),
+        language=language,
         seed=int(wishes.seed),
+        task="classify",
+        layout=wishes.layout,
         mode="paper" if wishes.paper_mode else "crossed",
-        conditions=arms,
-        representations=representations,
+        order=wishes.order,
+        conditions=conditions,
+        groups=tuple(Group(s, f"cluster {s}") for s in clusters),
+        explanations=explanations,
         items=items,
-        checks=checks(wishes.questions),
-        questionnaire=ratings(len(arms)),
-        demographics=DEMOGRAPHICS,
-        texts=texts(wishes),
-        rules=usual_rules(wishes),
+        checks=checks(language, "classify", questions),
+        item_ratings=(confidence(language),) if wishes.confidence else (),
+        block_ratings=block_ratings(language),
+        questionnaire=(),
+        demographics=demographics(language),
+        texts=texts(wishes, wanted),
+        plan=plan(wishes, "accuracy"),
+        rules=rules(wishes),
         made=notes.as_made(),
     )
-    design = replace(design, rules=with_codes(design))
+    design = with_codes(design, wishes.platform)
     check(design)
     return design
-
-
-def usual_rules(wishes: Wishes) -> Rules:
-    return Rules(
-        break_every=wishes.break_every,
-        break_seconds=wishes.break_seconds,
-        resume=wishes.resume,
-        resume_minutes=60,
-        timeout_minutes=60,
-        unique_people=True,
-        complete=Ending("", None),
-        no_consent=Ending("", None),
-        timed_out=Ending("", None),
-    )
-
-
-def with_codes(design: Design) -> Rules:
-    """Codes that a participant cannot guess, but that the same design always has."""
-
-    def code(end):
-        return hashlib.sha256(f"{end}/{canonical(design)}".encode()).hexdigest()[:8].upper()
-
-    ends = {end: replace(getattr(design.rules, end), code=code(end)) for end in ("complete", "no_consent", "timed_out")}
-    return replace(design.rules, **ends)
 
 
 def traced(design: Design, files: dict[str, Any]) -> Design:
@@ -143,10 +144,10 @@ def explanation(
     arm: str,
     s: int,
     notes: MakingNotes,
-) -> Representation:
+) -> ShownExplanation:
     """How an arm explains a cluster."""
     if arm == "lda" and topics is not None:
-        return Representation(arm, s, topics.name(s), view.draw_words(topics.words[s]))
+        return ShownExplanation(arm, s, None, topics.name(s), view.draw_words(topics.words[s]))
     picture = prototypes[s]
     if arm == "subspace":
         picture = view.draw(source.prototypes[s], source.subspaces[s])
@@ -154,4 +155,4 @@ def explanation(
             notes.warnings.append(
                 f"Nothing that is shown of the prototype of cluster {s} belongs to its subspace, so nothing is marked."
             )
-    return Representation(arm, s, source.prototype_names[s], picture)
+    return ShownExplanation(arm, s, None, source.prototype_names[s], picture)

@@ -39,15 +39,22 @@ def source_model(model: Any) -> SourceModel:
     fitted = model.fitted_
     data, columns, rows = fitted.data, fitted.columns, fitted.prototypes
     view, names = view_of(fitted), fitted.case_names
+    sets = all(value in (0, 1) for values in view.values.shown for value in values)
+
+    def seen(codes: np.ndarray) -> np.ndarray:
+        """Beside a table, items of a bag that are absent are not shown."""
+        hidden = (np.arange(len(columns)) >= columns.n_single) & (not sets)
+        return np.where(hidden & (codes == columns.absent), -1, codes)
+
     return SourceModel(
-        cases=columns.codes(data.cases),
+        cases=seen(columns.codes(data.cases)),
         labels=fitted.labels,
         memberships=fitted.posterior.memberships,
         case_names=list(names) if names is not None and data.own_cases else None,
-        prototypes=columns.codes(data.catalogue.take(rows)),
+        prototypes=seen(columns.codes(data.catalogue.take(rows))),
         prototype_names=[clean(fitted.name_of(row)) for row in rows],
         feature_names=[clean(name) for name in columns.names],
         feature_values=[list(values) for values in view.values.shown],
         subspaces=[np.flatnonzero(view.keys(s)).tolist() for s in range(fitted.n_clusters)],
-        cases_are_sets=all(value in (0, 1) for values in view.values.shown for value in values),
+        cases_are_sets=sets,
     )

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from ...errors import Setting
 from ...explaining.words import clean, show
-from .design import DesignError, Line, Stimulus
+from .design import Line, Stimulus, WishError
 from .source_model import SourceModel
 
 
@@ -18,9 +19,12 @@ class CaseView:
     def __init__(self, source: SourceModel, image_shape: tuple[int, int] | None = None):
         self.names, values = source.feature_names, source.feature_values
         if image_shape is not None and (min(image_shape) < 1 or image_shape[0] * image_shape[1] != len(values)):
-            height, width = image_shape
-            pixels = f"--image {height} {width} has {height * width} pixels"
-            raise DesignError(f"{pixels}, but the model has {len(values)} features.")
+            raise WishError(
+                "{parameter} has {pixels} pixels, but the model has {features} features.",
+                parameter=Setting("image_shape", tuple(image_shape)),
+                pixels=image_shape[0] * image_shape[1],
+                features=len(values),
+            )
         self.kind = "image" if image_shape is not None else "set" if source.cases_are_sets else "table"
         self.shape = None if image_shape is None else (int(image_shape[0]), int(image_shape[1]))
         self.feature = np.repeat(np.arange(len(values)), [len(of) for of in values])  # of each code

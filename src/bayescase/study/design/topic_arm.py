@@ -3,12 +3,13 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from ...errors import Advice, Setting
 from ...explaining.words import counted, listed
-from .design import DesignError
+from .design import DesignError, WishError
 from .source_model import SourceModel
 from .stimuli import CaseView
 from .topics import SETTINGS, Match, Topics, fit_topics, match_topics, read_topics, top_words
-from .wishes import OPTIONS, MakingNotes, Wishes
+from .wishes import OPTIONS, MakingNotes, ModelWishes
 
 
 class TopicArm(NamedTuple):
@@ -46,7 +47,9 @@ class TopicArm(NamedTuple):
         return next((s for s, topic in self.match.topic.items() if topic == self.topics.labels[case]), None)
 
 
-def explain_by_topics(source: SourceModel, view: CaseView, clusters: list[int], wishes: Wishes, notes: MakingNotes) -> TopicArm:
+def explain_by_topics(
+    source: SourceModel, view: CaseView, clusters: list[int], wishes: ModelWishes, notes: MakingNotes
+) -> TopicArm:
     """Topics for the clusters that are visible in them."""
     lengths = {s: len(view.drawn(source.prototypes[s])) for s in clusters}
 
@@ -78,15 +81,20 @@ def check_topics(arm: TopicArm, lengths: dict[int, int], overlap: float) -> None
                 f"{lengths[s]}; give topics with as many words."
             )
         if arm.match.overlap[s] < overlap:
-            raise DesignError(
-                f"Cluster {s} and its topic {arm.name(s)!r} overlap by {arm.match.overlap[s]:.2f}, less than {overlap:g}; "
-                "allow less with --overlap, or give other topics."
+            raise WishError(
+                "Cluster {s} and its topic {name!r} overlap by {share:.2f}, less than {overlap:g}.",
+                Advice("allow less with {}", Setting("overlap")),
+                Advice("give other topics"),
+                s=s,
+                name=arm.name(s),
+                share=arm.match.overlap[s],
+                overlap=overlap,
             )
     if arm.alike:
         raise DesignError("Two topics have the same top words, so that nobody could tell them apart; give other topics.")
 
 
-def until_visible(runs: Iterable[TopicArm], wishes: Wishes, notes: MakingNotes) -> TopicArm:
+def until_visible(runs: Iterable[TopicArm], wishes: ModelWishes, notes: MakingNotes) -> TopicArm:
     """The first run in which every cluster is visible, or the one with the most of them; what was tried is written down."""
     overlap, seed = wishes.overlap, wishes.seed
     tried: list[float] = []
@@ -101,10 +109,17 @@ def until_visible(runs: Iterable[TopicArm], wishes: Wishes, notes: MakingNotes) 
         if tried[-1] >= overlap:
             break
     if best is None or kept is None or len(kept.words) < min(OPTIONS[0], len(best.words)):
-        raise DesignError(
-            f"LDA did not show the clusters in {counted(len(tried), 'run')}: at best (seed {seed + tried.index(max(tried))}) "
-            f"the worst overlap of a cluster with its topic was {max(tried):.2f}, less than {overlap:g}; allow less with "
-            "--overlap, more runs with --tries, use --lda FILE, or do without: --arms bcm,subspace."
+        raise WishError(
+            "LDA did not show the clusters in {runs}: at best (seed {best}) the worst overlap of a cluster with its topic was "
+            "{share:.2f}, less than {overlap:g}.",
+            Advice("allow less with {}", Setting("overlap")),
+            Advice("more runs with {}", Setting("tries")),
+            Advice("use topics of another program with {}", Setting("lda", "FILE")),
+            Advice("do without LDA with {}", Setting("arms", ("bcm", "subspace"))),
+            runs=counted(len(tried), "run"),
+            best=seed + tried.index(max(tried)),
+            share=max(tried),
+            overlap=overlap,
         )
     lost = {s: share for s, share in best.match.overlap.items() if s not in kept.words}
     for s, share in lost.items():

@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from ...errors import Advice, Setting
 from ...lda import has_lda, main_topics, train_lda, word_shares
-from .design import DesignError
+from .design import DesignError, WishError
 from .stimuli import CaseView
 
 ALPHA, ETA, SWEEPS = 0.1, 1.0, 500  # of every topic; of every word, as λ in the Bayesian Case Model
@@ -39,8 +40,9 @@ class Match(NamedTuple):
 def fit_topics(view: CaseView, cases: np.ndarray, n_topics: int, seed: int) -> Topics:
     """LDA by Gibbs sampling."""
     if not has_lda():
-        raise DesignError(
-            "LDA needs tomotopy (pip install 'bayescase[study]'); or give topics of another program with --lda FILE."
+        raise WishError(
+            "LDA needs tomotopy (pip install 'bayescase[study]').",
+            Advice("give topics of another program with {}", Setting("lda", "FILE")),
         )
     documents = [view.words(row) for row in cases]
     filled = [i for i, words in enumerate(documents) if len(words)]

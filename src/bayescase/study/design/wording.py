@@ -1,99 +1,139 @@
-"""What a new study says and asks until a researcher says it better: texts, ratings, demographics, attention checks."""
+"""What a new study says and asks until a researcher says it better: texts, ratings, demographics, checks, rules."""
 
-from .design import PLACEHOLDER, Check, Field, Likert, Texts
+import hashlib
+from dataclasses import replace
+from typing import NamedTuple
+
+from .design import AnalysisPlan, Check, Condition, Design, Ending, Field, Likert, Rules, Texts, canonical
+from .language import Catalogue, catalogue
+from .platforms import admission, platform
 from .wishes import Wishes
 
-AGREEMENT = ("Strongly disagree", "Disagree", "Neither agree nor disagree", "Agree", "Strongly agree")
-
-PARTS = ("first", "second", "third")
-RATINGS = (
-    ("understood", "I understood what the groups had in common."),
-    ("confident", "I felt sure of my answers."),
-    ("effort", "I had to think hard to choose a group."),
-    ("useful", "What was shown of a group helped me to decide."),
-)
-
-DEMOGRAPHICS = (
-    Field("age", "How old are you, in years?", "number", ()),
-    Field("gender", "What is your gender?", "choice", ("Woman", "Man", "Non-binary", "Another")),
-    Field(
-        "familiarity",
-        "How much do you know about the subject of this study?",
-        "choice",
-        ("Nothing", "A little", "Some", "A lot"),
-    ),
-)
+ENDINGS = ("complete", "no_consent", "timed_out", "screened_out")
+LABELS = {"bcm": "BCM", "lda": "LDA", "subspace": "BCM with subspace"}
 
 
-WAYS = {
-    "bcm": "by a typical member of the group",
-    "lda": "by what is frequent in the group",
-    "subspace": "by a typical member in which everything that matters is marked",
-}
+class Wanted(NamedTuple):
+    """What the texts of a study depend on, besides the wishes."""
+
+    task: str
+    questions: int  # of a person
+    parts: int  # blocks of a person
+    ways: tuple[str, ...]  # what is compared, in a phrase each
+    practice: int
+    images: bool = False
+    boxed: bool = False  # does a condition box what matters?
+    unsaid: bool = False  # is there a condition with pixels of which nothing is said?
 
 
-def texts(wishes: Wishes) -> Texts:
-    arms, questions, pictures = wishes.arms, wishes.questions, wishes.image_shape is not None
-    noun = wishes.noun or ("image" if pictures else "case")
-    break_every, break_seconds = wishes.break_every, wishes.break_seconds
-    pauses = (questions - 1) // break_every if break_seconds else 0
-    rest = f"There is a break of {break_seconds} seconds after every {break_every} questions.\n\n" if pauses else ""
-    first = "You begin with an example, which does not count.\n\n" if wishes.practice else ""
-    boxed = " In one part some things are boxed: these matter most for the group." if "subspace" in arms else ""
-    unsaid = " In one part the pictures are blue where nothing is said about the group." if pictures and "lda" in arms else ""
-    minutes = max(5, 5 * round(questions * 0.75 / 5))
+def arm_condition(arm: str, language: str) -> Condition:
+    return Condition(arm, LABELS[arm], catalogue(language)(f"new.condition.{arm}"))
+
+
+def texts(wishes: Wishes, wanted: Wanted) -> Texts:
+    say, task = catalogue(wishes.language), wanted.task
+    noun = wishes.noun or say("new.noun.image" if wanted.images else "new.noun.case")
+    per_question = 0.75 if task != "rate" else 0.5  # minutes
+    minutes = max(5, 5 * round(wanted.questions * per_question / 5))
+    who = wishes.reviewed_by or say("new.reviewed")
+    information = [
+        say(f"new.information.{task}", questions=wanted.questions, noun=noun),
+        say("new.information.time", minutes=minutes),
+        say("new.information.privacy"),
+        say("new.information.keep", days=wishes.keep_days) if wishes.keep_days else "",
+        say("new.information.reviewed", who=who),
+    ]
+    ways = say("new.or").join(wanted.ways)
     return Texts(
-        information=(
-            f"In this study you sort things into groups. In each of {questions} questions you see one {noun} and several "
-            f"groups, and choose the group that the {noun} belongs to. A few questions about you and about the task go with "
-            "it.\n\n"
-            f"It takes about {minutes} minutes. There are no risks beyond those of reading on a screen.\n\n"
-            "Your answers and the time they take are stored under a random number, without your name and without your network "
-            "address. They may be published in this form for research. You can stop at any time, without giving a reason; "
-            "every page lets you delete what you have answered.\n\n"
-            f"This study was reviewed by {PLACEHOLDER}: ethics committee and number of its decision]."
-        ),
-        consent=(
-            "I am at least 18 years old. I have read the information above and could ask about it. I take part of my own free "
-            "will, and know that I can stop and delete my answers at any time."
-        ),
-        instructions=(
-            f"You will see one {noun} and several groups. Which group does the {noun} belong to? Choose one and "
-            "confirm.\n\n"
-            "Each group stands for many members that have something in common. You see a short description of it.\n\n"
-            "Please answer as quickly and as accurately as possible. You cannot go back to a question.\n\n"
-            f"{first}{rest}The study has {len(arms)} parts, and each describes the groups in another way; the question "
-            f"stays the same.{boxed}{unsaid}"
-        ),
-        question=f"Which group does this {noun} belong to?",
-        debrief=(
-            "Thank you. We compare ways in which a computer can explain groups that it found: "
-            f"{', or '.join(WAYS[arm] for arm in arms)}. Your answers show which of them helps people more.\n\n"
-            "Please do not tell others what the study is about before they take part."
-        ),
-        contact=f"{PLACEHOLDER}: name, institution and e-mail address of the researcher]",
+        information="\n\n".join(filter(None, information)),
+        consent=say("new.consent"),
+        instructions="\n\n".join(filter(None, instructions(say, wishes, wanted, noun))),
+        question=say(f"new.question.{task}", noun=noun),
+        debrief=f"{say('new.debrief', ways=ways)}\n\n{say('new.debrief.tell')}",
+        contact=wishes.contact or say("new.contact"),
     )
 
 
-def ratings(parts: int) -> tuple[Likert, ...]:
-    """The same of each part, as each has its own condition; the analysis compares ids that differ in first, second, third."""
-    return tuple(
-        Likert(f"{name}_{part}", f"In the {part} part of the study: {text}", AGREEMENT)
-        for name, text in RATINGS
-        for part in PARTS[:parts]
+def instructions(say: Catalogue, wishes: Wishes, wanted: Wanted, noun: str) -> list[str]:
+    pauses = (wanted.questions - 1) // wishes.break_every if wishes.break_seconds else 0
+    parts = [
+        say("new.instructions.parts", parts=wanted.parts) if wanted.parts > 1 else "",
+        say("new.instructions.boxed") if wanted.boxed else "",
+        say("new.instructions.unsaid") if wanted.unsaid else "",
+    ]
+    return [
+        say(f"new.instructions.{wanted.task}", noun=noun),
+        say("new.instructions.back" if wanted.task == "rate" else "new.instructions.care"),
+        say("new.instructions.practice") if wanted.practice else "",
+        say("new.instructions.breaks", seconds=wishes.break_seconds, every=wishes.break_every) if pauses else "",
+        " ".join(filter(None, parts)),
+    ]
+
+
+def block_ratings(language: str) -> tuple[Likert, ...]:
+    """Asked after each part, of its explanations."""
+    say = catalogue(language)
+    labels = tuple(say.list("new.agreement"))
+    return tuple(Likert(name, say(f"new.rating.{name}"), labels) for name in ("understood", "useful", "effort", "trust"))
+
+
+def confidence(language: str) -> Likert:
+    say = catalogue(language)
+    return Likert("confidence", say("new.confidence"), tuple(say.list("new.confidence.labels")))
+
+
+def item_trust(language: str) -> Likert:
+    """Asked with every question, where the task is to rate and nothing else is asked."""
+    say = catalogue(language)
+    return Likert("trust_item", say("new.rating.trust"), tuple(say.list("new.agreement")))
+
+
+def demographics(language: str) -> tuple[Field, ...]:
+    say = catalogue(language)
+    return (
+        Field("age", say("new.about.age"), "number", ()),
+        Field("gender", say("new.about.gender"), "choice", tuple(say.list("new.about.gender.options"))),
+        Field("familiarity", say("new.about.familiarity"), "choice", tuple(say.list("new.about.familiarity.options"))),
     )
 
 
-def checks(questions: int) -> tuple[Check, ...]:
-    """Two, at about a third and at most of the way."""
+def checks(language: str, task: str, questions: int) -> tuple[Check, ...]:
+    """A comprehension check, and two attention checks at about a third and at most of the way."""
+    say = catalogue(language)
     places = (max(1, questions * 3 // 8), max(1, questions * 7 // 8))
     return (
-        Check(
-            "check-1",
-            "This question shows that you are reading. Please choose “blue”.",
-            ("Red", "Green", "Blue", "Yellow"),
-            2,
-            places[0],
-        ),
-        Check("check-2", "Which of these is an animal?", ("Table", "Horse", "Window", "Spoon"), 1, places[1]),
+        Check("understood-task", say("new.comprehension"), tuple(say.list(f"new.comprehension.{task}")), 1, 0),
+        Check("check-1", say("new.check.read"), tuple(say.list("new.check.read.options")), 2, places[0]),
+        Check("check-2", say("new.check.animal"), tuple(say.list("new.check.animal.options")), 1, places[1]),
     )
+
+
+def rules(wishes: Wishes) -> Rules:
+    return Rules(
+        break_every=wishes.break_every,
+        break_seconds=wishes.break_seconds,
+        resume=wishes.resume,
+        resume_minutes=60,
+        timeout_minutes=60,
+        unique_people=True,
+        comprehension_tries=2,
+        keep_days=wishes.keep_days,
+        admission=admission(wishes.platform, wishes.admission, wishes.quota),
+        **dict.fromkeys(ENDINGS, Ending("", None)),
+    )
+
+
+def plan(wishes: Wishes, primary: str) -> AnalysisPlan:
+    decided = tuple(wishes.hypotheses), primary, wishes.sample_size, wishes.stopping or ""
+    return AnalysisPlan(*decided, leave_out=(), equal_within=0.05, equal_ratio=1.1)
+
+
+def with_codes(design: Design, platform_name: str) -> Design:
+    """Codes that a participant cannot guess, but that the same design always has, and where the platform wants them."""
+    address = platform(platform_name).ending
+
+    def ending(name):
+        code = hashlib.sha256(f"{name}/{canonical(design)}".encode()).hexdigest()[:8].upper()
+        return Ending(code, address.replace("{code}", code) if address else None)
+
+    return replace(design, rules=replace(design.rules, **{name: ending(name) for name in ENDINGS}))

@@ -1,4 +1,4 @@
-// Nothing here is needed: it measures times, and counts the seconds of a break.
+// Nothing here is needed: it measures times and the window, and counts the seconds of a break.
 "use strict";
 
 const timed = document.querySelector("form[data-timed]");
@@ -24,17 +24,34 @@ if (timed) {
 const pause = document.querySelector("form[data-wait]");
 if (pause && Number(pause.dataset.wait) > 0) {
   const button = pause.querySelector("button"), count = pause.querySelector(".count");
-  const end = performance.now() + Number(pause.dataset.wait);
+  const end = performance.now() + Number(pause.dataset.wait), usual = button.textContent;
   button.disabled = true;
   const tick = () => {
     const left = end - performance.now();
-    button.textContent = left > -50 ? `Continue in ${Math.max(1, Math.ceil(left / 1000))} s` : "Continue";
+    button.textContent = left > -50 ? pause.dataset.count.replace("{n}", Math.max(1, Math.ceil(left / 1000))) : usual;
     if (left > -50) { setTimeout(tick, 100); return; }  // the server's clock decides; do not come too early by a hair
     button.disabled = false;
-    count.textContent = "You can go on.";
+    count.textContent = pause.dataset.over;
     button.focus();
   };
   tick();
+}
+
+const device = document.querySelector("form[data-device]");
+if (device) {
+  device.addEventListener("submit", () => {
+    device.elements.window_width.value = Math.round(innerWidth);
+    device.elements.window_height.value = Math.round(innerHeight);
+    device.elements.pixel_ratio.value = Math.round(100 * devicePixelRatio);
+    device.elements.touch.value = matchMedia("(pointer: coarse)").matches ? 1 : 0;
+  });
+}
+
+// What follows # in an address is not sent to anybody: there the code comes.
+const code = document.querySelector("form[data-code]");
+if (code && location.hash.length > 1) {
+  code.elements.receipt.value = decodeURIComponent(location.hash.slice(1));
+  history.replaceState(null, "", location.pathname);
 }
 
 // The page of the past that the back button brings may be stale: ask for the current one.

@@ -8,7 +8,7 @@ BIG = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
 
 def upgrade():
-    for create in (studies, participants, answers, responses, events, of_the_server):
+    for create in (studies, participants, answers, responses, events, admission, of_the_server):
         create()
     for table in ("answers", "responses", "events"):
         op.create_index(f"ix_{table}_participant_id", table, ["participant_id"])
@@ -31,7 +31,10 @@ def participants():
         sa.Column("id", BIG, primary_key=True),
         sa.Column("public_id", sa.String(32), nullable=False),
         sa.Column("token_hash", sa.String(64), nullable=False),
+        sa.Column("receipt_hash", sa.String(64)),
+        sa.Column("receipt_number", sa.Integer, nullable=False),
         sa.Column("external_hash", sa.String(64)),
+        sa.Column("other_hashes", sa.JSON, nullable=False),
         sa.Column("phase", sa.String(8), nullable=False),
         sa.Column("simulated", sa.Boolean, nullable=False),
         sa.Column("slot", sa.Integer),
@@ -45,6 +48,7 @@ def participants():
         sa.Column("finished_at", sa.BigInteger),
         sa.UniqueConstraint("public_id", name="uq_participants_public_id"),
         sa.UniqueConstraint("token_hash", name="uq_participants_token_hash"),
+        sa.UniqueConstraint("receipt_hash", name="uq_participants_receipt_hash"),
         sa.UniqueConstraint("phase", "slot", name="uq_participants_phase_slot"),
         sa.UniqueConstraint("phase", "external_hash", name="uq_participants_phase_external_hash"),
     )
@@ -58,11 +62,12 @@ def answers():
         sa.Column("round", sa.Integer, nullable=False),
         sa.Column("trial", sa.Integer, nullable=False),
         sa.Column("block", sa.Integer, nullable=False),
-        sa.Column("condition", sa.String(16), nullable=False),
+        sa.Column("condition", sa.String(64), nullable=False),
         sa.Column("item", sa.String(64), nullable=False),
         sa.Column("options", sa.JSON, nullable=False),
-        sa.Column("choice", sa.Integer, nullable=False),
-        sa.Column("correct", sa.Boolean, nullable=False),
+        sa.Column("choice", sa.Integer),
+        sa.Column("correct", sa.Boolean),
+        sa.Column("ratings", sa.JSON, nullable=False),
         sa.Column("sent_at", sa.BigInteger, nullable=False),
         sa.Column("received_at", sa.BigInteger, nullable=False),
         sa.Column("shown_ms", sa.Integer),
@@ -97,6 +102,24 @@ def events():
         sa.Column("at", sa.BigInteger, nullable=False),
         sa.Column("kind", sa.String(32), nullable=False),
         sa.Column("detail", sa.JSON, nullable=False),
+    )
+
+
+def admission():
+    op.create_table(
+        "spent_ids",
+        sa.Column("phase", sa.String(8), primary_key=True),
+        sa.Column("external_hash", sa.String(64), primary_key=True),
+    )
+    op.create_table(
+        "invitations",
+        sa.Column("external_hash", sa.String(64), primary_key=True),
+        sa.Column("created_at", sa.BigInteger, nullable=False),
+    )
+    op.create_table(
+        "visits",
+        sa.Column("hash", sa.String(64), primary_key=True),
+        sa.Column("at", sa.BigInteger, nullable=False),
     )
 
 
