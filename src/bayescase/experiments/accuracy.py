@@ -33,7 +33,7 @@ class Chain(NamedTuple):
 
 
 def half_correct(y, rng):
-    """The paper's start: one half of the labels are wrong, the others right."""
+    """Our reading of the paper's start: one half of the labels are wrong, the others right."""
     S = int(y.max()) + 1
     wrong = rng.permutation(len(y)) < len(y) // 2
     return np.where(wrong, (y + rng.integers(1, S, size=len(y))) % S, y)

@@ -279,7 +279,8 @@ def beside_lda(results, documents, size):
     topics = values(results, "svm", documents=documents, size=size, model="lda")
     if topics and np.mean(topics) - bcm.mean() > APART:
         remark += f" But LDA on word counts, from its own random start, is {np.mean(topics) - bcm.mean():.2f} better than BCM."
-    what = f"{DOCUMENTS[documents]}: accuracy of BCM less that of {SHORT['lda at c = 0']}, {size} per group, the paper's start"
+    of = f"{SHORT['lda at c = 0']}, {size} per group, our reading of its start"
+    what = f"{DOCUMENTS[documents]}: accuracy of BCM less that of {of}"
     return Row(what, "comparable or better", spread(bcm - lda), remark)
 
 

@@ -20,8 +20,8 @@ before rounding.
 - **start**: where a chain begins. The paper's knows one half of the labels. *Seeded* groups the cases around some that lie
   far apart; *random* draws labels. Neither of these knows a label.
 - **unsupervised accuracy**: how many cases have the label of the prototype of their cluster. **SVM on π**: a linear
-  classifier on the memberships, tested on cases that it was not trained on. From the paper's start both have seen labels: a
-  chain that never moved would still be right for about one half of the cases.
+  classifier on the memberships, tested on cases that it was not trained on. From our reading of the paper's start both
+  have seen labels: a chain that never moved would still be right for about one half of the cases.
 - **figure only**: plotted in the paper, without a number. **NMI**: agreement of two groupings, 1 if they are the same.
 """
 

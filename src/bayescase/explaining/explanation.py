@@ -34,7 +34,10 @@ from .words import any_of, counted, cut, listed, percent, phrase
 FLAT = 0.25  # a prototype that is less probable stands for its cluster only if no two others are nearly as probable
 SHOWN = 8  # distinctions that are printed
 RARE = 3  # rare ones that are printed
-KEY = "* key feature: the cases of the cluster copy it from their prototype; “key” is the probability that they do."
+KEY = (
+    "like: the prototype, a case that stands for its cluster, and how probably it is the best one to do so. "
+    "* key feature: the cases of the cluster copy it from their prototype; “key” is the probability that they do."
+)
 
 
 class Explanation:
