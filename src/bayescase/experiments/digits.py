@@ -250,7 +250,7 @@ def figures(results: list[dict]) -> dict:
         "Figure 2b: unsupervised accuracy by sweep, mean and standard deviation over seeds": accuracy.curve_figure(
             results, "digit"
         ),
-        "Figure 4a: prototypes and subspaces over the sweeps, from our reading of the paper's start (first seed)": history_figure(
+        "Figure 4a: prototypes and subspaces over the sweeps, from our reading of its start (first seed)": history_figure(
             results[0]
         ),
     }
@@ -291,7 +291,7 @@ DIGITS = Experiment(
     "models of the paper start with one half of the labels correct. The accuracy on π is that of a linear SVM, here "
     "cross-validated in five folds; the unsupervised accuracy gives each case the label of its prototype. Where there are "
     "several chains, the one that gives other images (300, without their labels) the highest probability is reported: of 8 "
-    "chains seeded, 2 at random, and 2 of the paper's sampler; one chain from our reading of the paper's start, which alone with "
+    "chains seeded, 2 at random, and 2 of the paper's sampler; one chain from our reading of its start, which alone with "
     "`rows` was run at all sizes.",
     files=(FILE,),
     full={
