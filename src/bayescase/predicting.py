@@ -35,7 +35,8 @@ def log_probabilities(fitted: Fitted, cases: Codes, n_jobs: int = 1) -> np.ndarr
         log_probability(block, fold, seed, value[d, rows])
 
     fitted.folds.each(cases, SCORE, n_jobs, estimate)
-    return logsumexp(value, axis=(0, 2)) - np.log(len(value) * PARTICLES)
+    by_case = value.transpose(1, 0, 2).reshape(cases.n_rows, -1)  # a case is summed alike in any company
+    return logsumexp(by_case, axis=1) - np.log(by_case.shape[1])
 
 
 def sample(fitted: Fitted, n: int, seed: Any = None) -> tuple[Codes, np.ndarray]:

@@ -120,6 +120,6 @@ def test_joint_distribution(prior, sampler, kernel):
     ("sampler", "mutant"), [(s, m) for m in MUTANTS for s in ("rows", "collapsed") if s == "rows" or m not in ROWS_ONLY]
 )
 def test_mutant_is_rejected(prior, sampler, mutant):
-    chain = chain_draws(mutant, sampler, *problem(), N_DRAWS)
+    chain = chain_draws(mutant, sampler, *problem(), 2 * N_DRAWS)
     (p, which), p_values = verdict(prior[False], chain)
     assert p < REJECT_BELOW, (which, p_values)

@@ -31,7 +31,7 @@ def test_clusters_have_what_their_cards_have(which, request):
     rows = [tuple(cell.strip() for cell in row.split("│")[2:6]) for row in text.splitlines() if row.startswith("│")]
     for cluster in explained.clusters:
         for d in (*cluster.card().has, *cluster.card().rare):
-            shares = (percent(d.here), percent(d.there), percent(d.probability))
+            shares = (percent(d.here), percent(d.there), percent(d.probability) if d.probability else "")
             assert (f"* {d.words}" if d.key else d.words, *shares) in rows
         if cluster.card().more:
             assert f"and {cluster.card().more} more" in text

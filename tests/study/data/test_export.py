@@ -60,7 +60,7 @@ def test_rows_say_what_was_stored(made):
     assert person["right_answers"] == sum(row["correct"] for row in found.answers if row["slot"] == 2)
     order = plan(DESIGN, 2).cell.order
     assert all(person[f"rating_clear_{condition}"] in range(5) for condition in order)
-    assert row["explanation"] == f"group {DESIGN.item(trial.item).correct}"
+    assert row["explanation"] == DESIGN.explanation_behind(DESIGN.item(trial.item))
     assert person["total_seconds"] > sum(row["seconds"] for row in found.answers if row["slot"] == 2)
 
 
