@@ -197,6 +197,11 @@ class Fitted:
         """(S, features) What the prototypes are like; None where a value is missing, and a tuple of items for a bag."""
         return self.encoding.decode(*self.data.catalogue.take(self.prototypes))
 
+    @cached_property
+    def prototype_codes(self) -> np.ndarray:
+        """(S, D) The codes of the prototypes in all columns."""
+        return self.columns.codes(self.data.catalogue.take(self.prototypes))
+
     @property
     def subspaces(self) -> np.ndarray:
         """(S, P) Does the feature matter to the cluster?"""

@@ -7,7 +7,6 @@ from scipy.sparse import csr_matrix
 from sklearn.metrics import normalized_mutual_info_score
 from sklearn.svm import LinearSVC
 
-from ..errors import ParameterError
 from ..estimator import BayesianCaseModel
 from ..explaining.explanation import ModelExplanation
 from ..explaining.render.figures import plot_prototypes
@@ -15,7 +14,7 @@ from ..lda import ABSENT, has_lda, mixtures
 from . import newsgroups, recipes
 from .accuracy import svm
 from .frame import Experiment, Row, spread
-from .newsgroups import COUNTS, GROUPS, PAPER_LDA, PAPER_SD, News
+from .newsgroups import COUNTS, GROUPS, PAPER_LDA, PAPER_SD, News, draw_documents, frequent_words
 
 TOLD = 5  # words that introduce a cluster
 APART = 0.1  # accuracies that are those of other clusters
@@ -57,7 +56,7 @@ def of_recipes(seed, settings, data):
 def four_groups(news, seed, settings):
     """Whole documents of four groups, the words that are most frequent in them, as often as they occur."""
     size, words = settings["size"], frequent_words(news, settings["words"])
-    rows, y = draw_documents(news, size, np.random.default_rng((seed, size)))
+    rows, y = draw_documents(news, news.counts.sum(axis=1) > 0, size, np.random.default_rng((seed, size)))
     counts = csr_matrix(news.counts[rows][:, words])
     model = fit_counts(counts, news.vocabulary[words], len(GROUPS), settings["n_iter"], settings["n_chains"], seed)
     fitted, labels = model.fitted_, model.labels_
@@ -77,31 +76,6 @@ def four_groups(news, seed, settings):
         theta, _ = mixtures(bags, [], len(GROUPS), n_iter=settings["lda_iter"], seed=seed)
         found["lda"] = svm(theta, y, seed)
     return found
-
-
-def frequent_words(news, n):
-    """The words in most documents of the four groups."""
-    four = np.isin(news.label, [news.label_names.index(name) for name in GROUPS])
-    often = np.bincount(news.counts[four].indices, minlength=len(news.vocabulary))
-    return np.sort(np.argsort(-often, kind="stable")[:n])
-
-
-def draw_documents(news, size, rng):
-    """(rows, groups): as many documents of each of the four groups, none of them empty."""
-    full, drawn = news.counts.sum(axis=1) > 0, []
-    for name in GROUPS:
-        those = np.flatnonzero(full & (news.label == news.label_names.index(name)))
-        if len(those) < size:
-            raise ParameterError(
-                "{parameter}: {file} has {n} documents of {group} to draw from, but {size} are needed.",
-                parameter="data",
-                file=COUNTS,
-                n=len(those),
-                group=name,
-                size=size,
-            )
-        drawn.append(rng.choice(those, size, replace=False))
-    return np.concatenate(drawn), np.repeat(np.arange(len(GROUPS)), size)
 
 
 def fit_counts(counts, vocabulary, S, n_iter, n_chains, seed):

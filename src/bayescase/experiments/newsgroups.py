@@ -161,11 +161,27 @@ def sample(news, documents, size, settings, rng):
 
     The words are the most frequent ones, by documents of the four groups together.
     """
-    four = np.isin(news.label, [news.label_names.index(name) for name in GROUPS])
-    often = np.bincount(news.counts[four].indices, minlength=len(news.vocabulary))
-    words = np.sort(np.argsort(-often, kind="stable")[: settings["words"]])
+    words = frequent_words(news, settings["words"])
     present = news.counts[:, words] > 0
     enough = present.sum(axis=1) >= settings["drawn"] if documents == "equal" else news.counts.sum(axis=1) > 0
+    rows, y = draw_documents(news, enough, size, rng)
+    x = present[rows].toarray().astype(int)
+    if documents == "whole":
+        return x, y, news.bags(rows)
+    for case in x:
+        case[rng.permutation(np.flatnonzero(case))[settings["drawn"] :]] = 0
+    return x, y, [news.vocabulary[words[case == 1]].tolist() for case in x]
+
+
+def frequent_words(news, n):
+    """The words in most documents of the four groups."""
+    four = np.isin(news.label, [news.label_names.index(name) for name in GROUPS])
+    often = np.bincount(news.counts[four].indices, minlength=len(news.vocabulary))
+    return np.sort(np.argsort(-often, kind="stable")[:n])
+
+
+def draw_documents(news, enough, size, rng):
+    """(rows, groups): as many documents of each of the four groups, of those that have enough words."""
     drawn = []
     for name in GROUPS:
         those = np.flatnonzero(enough & (news.label == news.label_names.index(name)))
@@ -179,13 +195,7 @@ def sample(news, documents, size, settings, rng):
                 size=size,
             )
         drawn.append(rng.choice(those, size, replace=False))
-    rows, y = np.concatenate(drawn), np.repeat(np.arange(len(GROUPS)), size)
-    x = present[rows].toarray().astype(int)
-    if documents == "whole":
-        return x, y, news.bags(rows)
-    for case in x:
-        case[rng.permutation(np.flatnonzero(case))[settings["drawn"] :]] = 0
-    return x, y, [news.vocabulary[words[case == 1]].tolist() for case in x]
+    return np.concatenate(drawn), np.repeat(np.arange(len(GROUPS)), size)
 
 
 def explained(length, labels):

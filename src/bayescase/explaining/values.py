@@ -43,7 +43,7 @@ class Values:
 
 def agreeing_codes(fitted: Fitted, s: int) -> np.ndarray:
     """(codes of the columns,) Which values agree with those of the prototype of cluster s, by the model's similarity?"""
-    book, columns, prototype = fitted.data.book, fitted.columns, prototype_codes(fitted, s)
+    book, columns, prototype = fitted.data.book, fitted.columns, fitted.prototype_codes[s]
     agrees = np.zeros(int(columns.offset[-1]), dtype=bool)
     single = prototype[: columns.n_single]
     for u in single[single >= 0]:
@@ -52,18 +52,12 @@ def agreeing_codes(fitted: Fitted, s: int) -> np.ndarray:
     return agrees
 
 
-def prototype_codes(fitted: Fitted, s: int) -> np.ndarray:
-    """(D,) The codes of the prototype of cluster s in all columns."""
-    row: np.ndarray = fitted.columns.codes(fitted.data.catalogue.take([fitted.prototypes[s]]))[0]
-    return row
-
-
 AGREES, DIFFERS, UNKNOWN = 1, 0, -1
 
 
 def agreement(fitted: Fitted, s: int, cases: Codes, columns: np.ndarray) -> np.ndarray:
     """(N, columns) Do cases agree with the prototype of cluster s? UNKNOWN where one of the two has no value."""
-    prototype, agrees = prototype_codes(fitted, s)[columns], agreeing_codes(fitted, s).astype(np.int8)
+    prototype, agrees = fitted.prototype_codes[s][columns], agreeing_codes(fitted, s).astype(np.int8)
     states = np.empty((cases.n_rows, len(columns)), dtype=np.int8)
     for rows in chunks(cases.n_rows, len(columns)):
         codes = fitted.columns.codes(cases.part(rows), columns)

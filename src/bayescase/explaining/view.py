@@ -14,7 +14,7 @@ from ..sampling.prototypes import Candidate
 from .naming import names_of
 from .parts import Distinction, Prototype
 from .telling import Told, group, rest, tell_all
-from .values import Values, agreeing_codes, prototype_codes
+from .values import Values, agreeing_codes
 
 TOLD = 50  # distinctions of a cluster that an explanation holds
 
@@ -38,7 +38,8 @@ class View:
 
     def codes(self, s: int) -> np.ndarray:
         """(D,) Codes of the prototype."""
-        return prototype_codes(self.fitted, s)
+        row: np.ndarray = self.fitted.prototype_codes[s]
+        return row
 
     def keys(self, s: int) -> np.ndarray:
         """(D,) Key features: cases copy the prototype's value with a probability above one half.
