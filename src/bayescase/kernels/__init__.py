@@ -3,8 +3,8 @@
 `contract` says what an engine must offer; the CPU is the first one. `Driver` and `sweeps` move a chain.
 """
 
-from .contract import Best, Candidates, Counts, Moved, Rows
-from .cpu.engine import CpuCandidates, CpuRows, Threads, make_block, threads_for
+from .contract import Best, Candidates, Counts, Engine, Moved, Rows
+from .cpu.engine import CpuCandidates, CpuEngine, CpuRows, Threads, make_block, threads_for
 from .cpu.means import copied
 from .cpu.newcases import PARTICLES, fold_in, log_probability, make_fold, row_hashes
 from .cpu.profiles import best_profile, value_counts
@@ -17,8 +17,10 @@ __all__ = [
     "Candidates",
     "Counts",
     "CpuCandidates",
+    "CpuEngine",
     "CpuRows",
     "Driver",
+    "Engine",
     "Moved",
     "Rows",
     "Threads",

@@ -14,6 +14,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from ..state import Cells, Hyper
+    from .cpu.engine import Threads
     from .cpu.tables import Copies, Tables, Tally
 
 
@@ -119,5 +120,21 @@ class Rows(Protocol):
 class Candidates(Protocol):
     """The catalogue that prototypes are chosen from."""
 
+    log_weight: np.ndarray  # (M, 1) or (M, S) log prior probability of each candidate
+
     def score(self, copies: Copies, key: np.uint64) -> Best:
         """The best candidate of each cluster, by log weight plus evidence plus Gumbel noise."""
+
+
+class Engine(Protocol):
+    """The rows and candidates of a run, and the threads that the driver makes its tables with."""
+
+    threads: Threads
+    candidates: Candidates
+    chains_at_once: int  # chains that are swept side by side
+
+    def rows(self, chain: int) -> Rows:
+        """The rows of a chain, whose labels are not yet set."""
+
+    def close(self) -> None:
+        """Give back threads, memory and files."""

@@ -22,7 +22,7 @@ DRAWN = ("p", "u", "omega", "omega_prob")  # the rest of the state is counted an
 class Chain:
     """A chain in motion. A driver is lent to it for every sweep."""
 
-    def __init__(self, number: int, problem: Problem, z: np.ndarray, rows: Rows, candidates: Candidates, driver: Driver):
+    def __init__(self, number: int, problem: Problem, rows: Rows, candidates: Candidates, driver: Driver):
         self.number, self.data, self.learn = number, problem.data, problem.learn
         self.rows, self.candidates, self.n_i = rows, candidates, problem.n_i
         plan, S = problem.plan, len(problem.hyper.beta)
@@ -30,7 +30,7 @@ class Chain:
         self.exchangeable = exchangeable_labels(self.data, self.hyper)
         rng = np.random.default_rng([plan.seed, number, START])
         start = plan.start[number] if isinstance(plan.start, tuple) else plan.start
-        rows.put_labels(init(self.data, self.hyper, start, rng, out=z))
+        rows.put_labels(init(self.data, self.hyper, start, rng, out=rows.labels()))
         self.state = new_state(self.data, S)
         self.count()
         self.n_cells = int(self.state.n_sv.sum())

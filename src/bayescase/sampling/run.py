@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import BayescaseWarning
-from ..kernels import CpuCandidates, CpuRows, Driver, threads_for
-from ..state import smallest_int
+from ..kernels import CpuEngine, Driver, Engine
 from . import checkpoint as checkpoints
 from .chain import Chain
 from .checkpoint import Stage
@@ -61,22 +60,18 @@ class Run:
     def __init__(self, problem: Problem, n_jobs: int = 1):
         self.problem, self.stage, self.print = problem, Stage(), ""
         data, S, n_chains = problem.data, len(problem.hyper.beta), problem.plan.n_chains
-        self.threads = threads_for(data, S, n_chains, n_jobs)
-        by_chain = n_chains >= n_jobs
-        self.map = self.threads.pool.map if by_chain and n_jobs > 1 else map
+        self.engine: Engine = CpuEngine(data, S, n_chains, n_jobs)
+        at_once = self.engine.chains_at_once
+        self.map = self.engine.threads.pool.map if at_once > 1 else map
         self.drivers: SimpleQueue[Driver] = SimpleQueue()
         rises = None
-        for _ in range(n_jobs if by_chain else 1):
-            driver = Driver(data, problem.n_i, problem.hyper, self.threads, rises)
+        for _ in range(at_once):
+            driver = Driver(data, problem.n_i, problem.hyper, self.engine.threads, rises)
             rises = driver.rises
             self.drivers.put(driver)
-        self.candidates = CpuCandidates(self.threads, data)
-        # Made here: memory of another thread does not come back to this one, which makes the results next.
-        z = np.empty((n_chains, len(data.cells.codes)), dtype=smallest_int(S))
 
         def new(number: int, driver: Driver) -> Chain:
-            rows = CpuRows(self.threads, data, z[number], S)
-            return Chain(number, problem, z[number], rows, self.candidates, driver)
+            return Chain(number, problem, self.engine.rows(number), self.engine.candidates, driver)
 
         self.chains: list[Chain] = self.each(new, range(n_chains))
 
@@ -137,7 +132,7 @@ class Run:
     def repin(self, problem: Problem) -> None:
         """Go on with the pins and priors of another problem of the same data; what was kept so far is forgotten."""
         self.problem, self.print = problem._replace(plan=self.plan), ""
-        self.candidates.log_weight = problem.data.log_weight
+        self.engine.candidates.log_weight = problem.data.log_weight
         for driver in (self.drivers.get() for _ in range(self.drivers.qsize())):
             driver.omega_held = problem.data.omega_held
             self.drivers.put(driver)
@@ -174,7 +169,7 @@ class Run:
         self.stage = checkpoints.resume(path, self.fingerprint(), self.problem, self.chains)
 
     def close(self) -> None:
-        self.threads.close()
+        self.engine.close()
 
     def __enter__(self) -> Run:
         return self

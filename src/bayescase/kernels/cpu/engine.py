@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ...state import Cells, Data, Hyper, chunks, longest
-from ..contract import Best, Counts, Moved
+from ...state import Cells, Data, Hyper, chunks, longest, smallest_int
+from ..contract import Best, Candidates, Counts, Moved
 from .means import add_memberships, add_overlap, fill_counts, find_single, spell_out
 from .rows import score_p, update_z
 from .tables import Copies, Scratch, Tables, make_scratch
@@ -223,3 +223,22 @@ class CpuCandidates:
         best.log_weight[:] = self.log_weight[best.row, np.arange(S) % self.log_weight.shape[1]]
         best.row[:] += self.block.number
         return best
+
+
+class CpuEngine:
+    """Rows and candidates of a run, in memory; chains side by side on threads, or the rows of one in blocks."""
+
+    def __init__(self, data: Data, S: int, n_chains: int, n_jobs: int):
+        self.data, self.S = data, S
+        self.threads = threads_for(data, S, n_chains, n_jobs)
+        self.chains_at_once = n_jobs if n_chains >= n_jobs else 1
+        self.candidates: Candidates = CpuCandidates(self.threads, data)
+        # Made here: memory of another thread does not come back to this one, which makes the results next.
+        self.z = np.empty((n_chains, len(data.cells.codes)), dtype=smallest_int(S))
+
+    def rows(self, chain: int) -> CpuRows:
+        """The rows of a chain, whose labels are not yet set."""
+        return CpuRows(self.threads, self.data, self.z[chain], self.S)
+
+    def close(self) -> None:
+        self.threads.close()
