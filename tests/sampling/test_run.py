@@ -55,7 +55,7 @@ def test_the_split_into_blocks_changes_nothing(holes, sampler, cells, same, monk
         blocks.append(n_blocks)
         prepare(self, offset, S, n_jobs, n_blocks)
 
-    monkeypatch.setattr(bayescase.kernels.cpu.engine, "BLOCK_CELLS", cells)
+    monkeypatch.setattr(bayescase.kernels.cpu.threads, "BLOCK_CELLS", cells)
     monkeypatch.setattr(bayescase.kernels.cpu.engine.Threads, "__init__", spy)
     same(whole, clone(whole).set_params(n_jobs=3).fit(holes))
     assert blocks[0] > 1  # else nothing was tested

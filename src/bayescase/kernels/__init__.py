@@ -4,10 +4,11 @@
 """
 
 from .contract import Best, Candidates, Counts, Engine, Moved, Rows
-from .cpu.engine import CpuCandidates, CpuEngine, CpuRows, Threads, make_block, threads_for
+from .cpu.engine import CpuCandidates, CpuEngine, CpuRows, make_block
 from .cpu.means import copied
 from .cpu.newcases import PARTICLES, fold_in, log_probability, make_fold, row_hashes
 from .cpu.profiles import best_profile, value_counts
+from .cpu.threads import Threads, threads_for
 from .driver import Driver, sweeps
 from .rng import stream
 

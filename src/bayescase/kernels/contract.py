@@ -14,8 +14,8 @@ import numpy as np
 
 if TYPE_CHECKING:
     from ..state import Cells, Hyper
-    from .cpu.engine import Threads
     from .cpu.tables import Copies, Tables, Tally
+    from .cpu.threads import Threads
 
 
 class Counts(NamedTuple):

@@ -23,7 +23,7 @@ from .cpu.bags import (
     update_bag_omega,
 )
 from .cpu.collapsed import reseat, update_z_collapsed
-from .cpu.engine import CpuRows, Threads, make_block
+from .cpu.engine import CpuRows, make_block
 from .cpu.means import add_values
 from .cpu.tables import (
     Copies,
@@ -40,6 +40,7 @@ from .cpu.tables import (
     update_omega,
     update_phi,
 )
+from .cpu.threads import Threads
 from .rng import derive
 
 PHI, ROW, PROTOTYPE, SUBSPACE, BAG = range(5)  # purposes: one stream of random numbers each
