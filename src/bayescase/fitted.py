@@ -14,7 +14,7 @@ from . import storage
 from .errors import Setting
 from .reading.columns import Columns
 from .reading.encoding import Encoding
-from .sampling.diagnostics import TRACED, Diagnostics, diagnose
+from .sampling.diagnostics import TRACED, Diagnostics, at_the_cap, diagnose
 from .sampling.folding import Folds
 from .sampling.hyper import LEARNED, Learn
 from .sampling.plan import Plan, Round
@@ -25,6 +25,7 @@ from .sampling.run import Draws, Run
 from .state import Cells, Data, Hyper, longest, make_book
 
 NUMBERS = ("alpha", "lam", "c", "gamma")  # of Hyper; the rest are arrays
+FULL = 0.05  # from this probability of all clusters being in use on, there may be more
 PARTS = ("data", "book", "given", "posterior", "trace", "hyper", "draws")  # of a file
 
 
@@ -216,7 +217,8 @@ class Fitted:
     def diagnostics(self) -> Diagnostics:
         name, most = "n_iter" if len(self.plan.rounds) == 1 else "max_iter", self.plan.n_iter
         longer = Setting(name, most if self.interrupted else 2 * most)
-        return diagnose(self.trace, self.kept, self.posterior.overlap, longer)
+        found = diagnose(self.trace, self.kept, self.posterior.overlap, longer)
+        return at_the_cap(found, self.n_labels) if self.capped else found
 
     def pooled(self, name: str) -> np.ndarray:
         """A traced quantity over the kept sweeps of the chains that the results rest on."""
@@ -238,6 +240,17 @@ class Fitted:
             return None
         found, times = np.unique(self.pooled("clusters_in_use"), return_counts=True)
         return dict(zip(found.astype(int).tolist(), (times / times.sum()).tolist(), strict=True))
+
+    @property
+    def n_labels(self) -> int:
+        """The most clusters that the run could find."""
+        return len(self.problem.hyper.beta)
+
+    @property
+    def capped(self) -> bool:
+        """May there be more clusters than the run was allowed? As many as there are cases are always enough."""
+        probabilities = self.n_clusters_probabilities or {}
+        return self.n_labels < self.n_cases and probabilities.get(self.n_labels, 0.0) >= FULL
 
     # --- files ----------------------------------------------------------------------------------------------------------
 

@@ -29,6 +29,7 @@ OPTIONS = {
     "image_shape": "--image",
     "keep_draws": "--keep-draws",
     "lam": "--lam",
+    "max_clusters": "--max-clusters",
     "max_count": "--max-count",
     "max_iter": "--max-iterations",
     "min_cases": "--min-cases",

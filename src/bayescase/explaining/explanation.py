@@ -220,6 +220,8 @@ class ModelExplanation(Explanation):
         Of each number of clusters, if it was to be found.
     sweeps, chains : int
         Length and number of the chains.
+    capped : bool
+        Was the number of clusters to be found, and all that were allowed are in use?
     """
 
     n_cases: int
@@ -238,6 +240,7 @@ class ModelExplanation(Explanation):
     n_clusters_probabilities: dict[str, float] | None
     sweeps: int
     chains: int
+    capped: bool = False
 
     @property
     def summary(self) -> str:
@@ -246,7 +249,8 @@ class ModelExplanation(Explanation):
         bags = [counted(n, "item") + (f" in {name}" if name != "items" else "") for name, n in self.bags.items()]
         sizes = [counted(self.n_cases), *features, *bags, counted(len(self.clusters), "cluster")]
         unused = f"; {counted(self.n_unused, 'more cluster')} {'is' if self.n_unused == 1 else 'are'} the main one of no case"
-        return f"{', '.join(sizes)}{unused if self.n_unused else ''}."
+        most = ", as many as were allowed" if self.capped else ""
+        return f"{', '.join(sizes)}{most}{unused if self.n_unused else ''}."
 
     def telling_values(self, most: int) -> tuple[SharedValue, ...]:
         """What sets the clusters apart, cluster by cluster, the most telling first.

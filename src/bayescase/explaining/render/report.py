@@ -90,7 +90,8 @@ def make_page(fitted: Fitted, image_shape: Shape = None, title: str | None = Non
 
 def in_short(explained: ModelExplanation, shape: Shape) -> tuple[Block, ...]:
     missing = f" {explained.missing:.1%} of the cells are missing." if explained.missing else ""
-    strong = "Trust it:" if explained.converged else "Trust the clusters:" if explained.sound else "Take care:"
+    trusted = "Trust the clusters:" if not explained.capped else "Trust the clusters, not their number:"
+    strong = "Trust it:" if explained.converged else trusted if explained.sound else "Take care:"
     rows = [(c.cluster, apart_words(c, shape), f"{c.size:,}", c.like.removeprefix("like ")) for c in explained.clusters]
     head = ("cluster", "name" if shape is None else "what its cases share", "cases", "prototype, with its probability")
     return (
