@@ -77,6 +77,7 @@ def warn_of_results(fitted: Fitted) -> None:
             BayescaseWarning(
                 "All {most} clusters that {auto} may find are in use, so that their number is not known.",
                 Advice("allow more with {}", Setting("max_clusters", 2 * most)),
+                Advice("tell them as fewer by {}", Setting("fold")),
                 most=most,
                 auto=Setting("n_clusters", "auto"),
             ),

@@ -154,13 +154,13 @@ def test_too_few_clusters_allowed_is_said(planted):
     x, _ = planted(N=60, P=10, V=4, S=5, seed=1, noise=0.05)
     said = (
         r"All 2 clusters that n_clusters='auto' may find are in use, so that their number is not known; allow more with "
-        r"max_clusters=4\."
+        r"max_clusters=4, or tell them as fewer by fold\."
     )
     with pytest.warns(UserWarning, match=said):
         model = BayesianCaseModel("auto", **QUICK | {"max_clusters": 2}).fit(x)
     found, explained = model.diagnostics_, model.explain()
     assert found.verdict.startswith("All 2 clusters that it may have are in use, so there may be more")
-    assert found.advice.startswith("Allow more with max_clusters=4")
+    assert found.advice.startswith("Allow more with max_clusters=4, tell them as fewer by fold")
     assert not found.converged
     assert explained.capped
     assert explained.summary == "60 cases, 10 features, 2 clusters, as many as were allowed."

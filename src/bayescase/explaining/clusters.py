@@ -50,6 +50,7 @@ def explain(fitted: Fitted) -> ModelExplanation:
         sweeps=fitted.n_sweeps,
         chains=fitted.n_chains,
         capped=fitted.capped,
+        folded_from=None if fitted.whole is None else fitted.whole.n_clusters,
     )
 
 

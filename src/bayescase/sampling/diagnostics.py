@@ -300,8 +300,8 @@ def judge_apart(found: Found, run_longer: Advice) -> Verdict:
 def at_the_cap(found: Diagnostics, most: int) -> Diagnostics:
     """The same of a run that has used all the clusters that it was allowed: how many there are is not known."""
     words = f"All {most} clusters that it may have are in use, so there may be more, and some may be several in one."
-    more = Advice("allow more with {}", Setting("max_clusters", 2 * most))
-    return replace(found, converged=False, verdict=f"{words} {found.verdict}", remedies=(more, *found.remedies))
+    ways = Advice("allow more with {}", Setting("max_clusters", 2 * most)), Advice("tell them as fewer by {}", Setting("fold"))
+    return replace(found, converged=False, verdict=f"{words} {found.verdict}", remedies=(*ways, *found.remedies))
 
 
 def short(r_hat: float) -> str:
