@@ -182,6 +182,7 @@ BROKEN = {
         "rng.beta(1 + on, 1 + free - on)",
         "rng.beta(0.1 + on, 0.1 + free - on)",
     ),
+    "bits of empty clusters stay": (HYPER, HYPER, "update", "if idle.any():", "if False:"),
     "alpha without n_i": (HYPER, HYPER, "log_z", " - (n_i * _rise(alpha, n)).sum()", ""),
     "alpha without beta": (HYPER, HYPER, "log_z", "(alpha * beta)[:, None]", "np.full((len(beta), 1), alpha)"),
     "lam and c without totals": (HYPER, HYPER, "Counts", "- _rise(lam * (self.sizes + c * self.k_sum), self.n_sj).sum()", ""),

@@ -148,14 +148,13 @@ def test_bits_of_items_that_no_prototype_has_teach_nothing_about_q():
     z, p, omega = state_of(rng, data, hyper)
     chain = Bench(data, hyper, z)
     chain.put(p, omega)
-    free = rng.random(hyper.q.shape) < 0.7
-    on, n = hyper_.bits_on_and_free(data.book, chain.state, free)
+    there = hyper_.bits_there(data.book, chain.state)
     own = np.zeros(hyper.q.shape, dtype=bool)
     own[:, :2] = True
     for s, m in enumerate(p):
         own[s, data.book.column[model.items_of(data, m)]] = True
-    assert n == (own & free).sum()
-    assert on == (omega & free).sum()
+    assert np.array_equal(there, own)
+    assert not omega[~there].any()
 
 
 # --- level 4 -------------------------------------------------------------------------------------------------------------
