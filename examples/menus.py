@@ -17,6 +17,11 @@ from shared import show
 from bayescase import BayesianCaseModel
 
 NUMBERS = ["rating", "calories", "protein", "fat", "sodium"]
+DIETS = {  # labels of diets and of magazines, which say how a recipe was filed rather than what it is
+    "bon appétit", "gourmet", "house & garden", "peanut free", "soy free", "tree nut free", "wheat/gluten-free", "dairy free",
+    "no sugar added", "sugar conscious", "kidney friendly", "low cal", "low fat", "low sodium", "low/no sugar",
+    "low cholesterol", "high fiber", "kosher", "kosher for passover", "pescatarian", "vegetarian", "vegan", "paleo", "healthy", "raw",
+}  # fmt: skip
 
 
 def read(path: Path) -> tuple[csr_matrix, list[str], list[str]]:
@@ -33,6 +38,10 @@ def read(path: Path) -> tuple[csr_matrix, list[str], list[str]]:
 
 def main(path: Path, out: Path) -> None:
     tags, titles, names = read(path)
+    kept = [k for k, name in enumerate(names) if name not in DIETS]
+    tags, names = tags[:, kept], [names[k] for k in kept]
+    some = np.flatnonzero(np.asarray(tags.sum(axis=1)).reshape(-1) > 0)
+    tags, titles = tags[some], [titles[k] for k in some]
     model = BayesianCaseModel(12, encoder={"feature_names": names, "min_cases": 10}, n_iter=1000, n_chains=4, random_state=0)
     model.fit(tags, case_names=titles)
     show(model, "menus", out)

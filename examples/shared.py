@@ -23,7 +23,7 @@ def show(model: BayesianCaseModel, name: str, out: Path, classes: np.ndarray | N
 
 
 def save(figure: plt.Figure, path: Path) -> None:
-    figure.savefig(path, dpi=90, bbox_inches="tight")
+    figure.savefig(path, dpi=75, bbox_inches="tight")
     plt.close(figure)
 
 
