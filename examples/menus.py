@@ -20,7 +20,8 @@ NUMBERS = ["rating", "calories", "protein", "fat", "sodium"]
 DIETS = {  # labels of diets and of magazines, which say how a recipe was filed rather than what it is
     "bon appétit", "gourmet", "house & garden", "peanut free", "soy free", "tree nut free", "wheat/gluten-free", "dairy free",
     "no sugar added", "sugar conscious", "kidney friendly", "low cal", "low fat", "low sodium", "low/no sugar",
-    "low cholesterol", "high fiber", "kosher", "kosher for passover", "pescatarian", "vegetarian", "vegan", "paleo", "healthy", "raw",
+    "low cholesterol", "high fiber", "kosher", "kosher for passover", "pescatarian", "vegetarian", "vegan", "paleo",
+    "healthy", "raw",
 }  # fmt: skip
 
 
