@@ -73,6 +73,9 @@ class CpuRows:
         )
         return moved
 
+    def put_memberships(self, mean: np.ndarray) -> None:
+        self.memberships[:] = mean
+
     def new_means(self, keep_former: bool = False) -> None:
         self.former = self.memberships.astype(np.float16) if keep_former else None
         self.memberships[:] = 0.0
