@@ -1,7 +1,7 @@
 // The rows of a chain on a GPU: candidates scored, labels drawn given φ, memberships averaged. See kernels/cpu for the same in
 // Python; names, random numbers and the order of every sum are those of that code, so that both draw the same integers.
-// cells.cu, several.cu and sweep.cu, one after the other, are one text. A C++ compiler takes it as a program of one thread, and
-// tests without a GPU run it so.
+// cells.cu, single.cu, several.cu and sweep.cu, one after the other, are one text. A C++ compiler takes it as a program of one
+// thread, and tests without a GPU run it so.
 //
 // Given by whoever compiles: S labels, LANES (S in sixteens), STRIDE of a table in shared memory, RAGGED rows of any length,
 // GAPS if cells are missing, CODE_BITS of a packed code, LABEL of a cell, SHARED_TABLE, SHARED_LEAVE, SHARED_COUNTS, SHARED_PAIRS,

@@ -11,7 +11,7 @@ import numpy as np
 from ...errors import ParameterError, Setting
 from ..cpu.lanes_math import _EXP
 
-SOURCES = ("cells.cu", "several.cu", "sweep.cu")  # one after the other they are one text
+SOURCES = ("cells.cu", "single.cu", "several.cu", "sweep.cu")  # one after the other they are one text
 THREADS = 256  # of a block, as the kernels are bound to
 INSTALL = "pip install 'bayescase[cuda13]', or 'bayescase[cuda12]' with a driver older than 580"
 OPTIONS = ("--std=c++17", "--fmad=false")
