@@ -14,12 +14,13 @@ from ..contract import Best, Candidates, Counts, Moved
 from ..cpu.engine import make_block, take_cells
 from ..cpu.means import find_single
 from ..cpu.tables import Copies, Tables, lanes_for
-from ..cpu.threads import Threads, threads_for
+from ..cpu.threads import Threads
 from .machine import THREADS, Bundle, Kind, Machine
 
 MOVED = ("cells", "rows", "purity", "listed")
 FOR_TWO = 110 << 10  # bytes of shared memory of a block, so that two fit
 CHAINS_AT_ONCE = 2
+LARGE_TABLES = 1 << 18  # entries: below, threads cost the driver more than they save
 BATCH = 1 << 26  # cells that are sent at a time
 
 
@@ -373,8 +374,8 @@ class CudaEngine:
         self.machine, self.data, self.S = machine, data, S
         self.check_memory(n_chains)
         self.chains_at_once = min(n_chains, CHAINS_AT_ONCE)
-        several = self.chains_at_once > 1
-        self.threads = Threads(data, S, max(n_jobs, 2), 1) if several else threads_for(data, S, 1, n_jobs)
+        small = self.chains_at_once > 1 or data.offset[-1] * S < LARGE_TABLES
+        self.threads = Threads(data, S, max(n_jobs, 2), 1 if small else n_jobs)
         self.cells = DeviceCells(machine, data.cases, data.book, S)
         same = data.candidates is data.x and data.candidate_bags is data.bags
         catalogue = self.cells if same else DeviceCells(machine, data.catalogue, data.book, S)
