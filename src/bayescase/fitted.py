@@ -231,7 +231,7 @@ class Fitted:
         name, most = "n_iter" if len(self.plan.rounds) == 1 else "max_iter", self.plan.n_iter
         longer = Setting(name, most if self.interrupted else 2 * most)
         found = diagnose(self.trace, self.kept, self.posterior.overlap, longer)
-        return at_the_cap(found, self.n_labels) if self.capped else found
+        return at_the_cap(found, self.n_labels, self.whole is not None) if self.capped else found
 
     def pooled(self, name: str) -> np.ndarray:
         """A traced quantity over the kept sweeps of the chains that the results rest on."""

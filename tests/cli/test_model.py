@@ -75,7 +75,7 @@ def test_fold(folder, tmp_path):
     assert shown.stdout.strip() == f"{fitted.explain_tree()}\n\n{fitted.fold(2).explain()}"
     assert "The folded model is saved in" in shown.stderr
     assert call("explain", tmp_path / "two.bcm").stdout.strip() == str(fitted.fold(2).explain())
-    assert "2 clusters" in call("info", tmp_path / "two.bcm").stdout
+    assert "2 clusters folded from 3" in call("info", tmp_path / "two.bcm").stdout
     assert "membership 1" in call("predict", tmp_path / "two.bcm", folder / "data.csv").stdout.splitlines()[0]
     found = json.loads(call("fold", model, "--tolerance", 0.999999, "--json").stdout)
     assert found["tree"]["number"] == len(found["folded"]["clusters"])

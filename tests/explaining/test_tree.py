@@ -172,6 +172,16 @@ def test_a_tolerance_that_cannot_be(bags, tolerance):
         bags.explain_tree(tolerance=tolerance)
 
 
+def test_folding_answers_a_cap(planted):
+    x, _ = planted(N=60, P=10, V=4, S=5, seed=1, noise=0.05)
+    with pytest.warns(UserWarning, match="tell them as fewer by fold"):
+        model = BayesianCaseModel("auto", max_clusters=4, n_iter=40, n_chains=2, random_state=0).fit(x)
+    fewer = model.fold(2)
+    assert fewer.explain().summary == "60 cases, 10 features, 2 clusters, folded from 4, as many as were allowed."
+    assert "fold" in model.diagnostics_.advice
+    assert "fold" not in fewer.diagnostics_.advice
+
+
 def test_a_folded_model_cannot_run_longer(bags):
     with pytest.raises(ParameterError, match="A folded model cannot run longer"):
         bags.fold(2).more(10)

@@ -160,7 +160,7 @@ def info(model: str, as_json: bool) -> None:
     from ..sampling.problem import BAG_DEFAULTS, DEFAULTS
 
     fitted = load(model)
-    features, found = fitted.describe_features(), fitted.diagnostics_
+    features, found, whole = fitted.describe_features(), fitted.diagnostics_, fitted.fitted_.whole
     shown = {
         name: value for name, value in fitted.get_params(deep=False).items() if name not in ("n_jobs", "device", "verbose")
     }
@@ -174,6 +174,7 @@ def info(model: str, as_json: bool) -> None:
                 "bytes": os.path.getsize(model),
                 "cases": len(fitted.labels_),
                 "clusters": fitted.n_clusters_,
+                "folded_from": whole.n_clusters if whole else None,
                 "named_cases": fitted.case_names_ is not None,
                 "features": [feature._asdict() for feature in features],
                 "parameters": params,
@@ -185,6 +186,7 @@ def info(model: str, as_json: bool) -> None:
         return
     named = "with names" if fitted.case_names_ else "without names"
     sizes = f"{len(fitted.labels_)} cases {named}, {len(features)} features, {fitted.n_clusters_} clusters"
+    sizes += f" folded from {whole.n_clusters}" if whole else ""
     click.echo(f"{model}: {sizes}, {os.path.getsize(model) / 1e6:.1f} MB")
     chains = len(fitted.log_joint_)
     click.echo(f"{chains} chain{'s' * (chains > 1)} of {fitted.n_iter_} sweeps")

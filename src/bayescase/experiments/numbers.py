@@ -1,5 +1,6 @@
 """How many clusters real tables have, by auto, by fold and by held-out probability."""
 
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +30,10 @@ def run(seed: int, settings: dict, data: Path | None) -> dict:
 def numbers_of(x: np.ndarray, y: np.ndarray, numbers: list[int], settings: dict, seed: int) -> dict:
     """What the three ways say of one table."""
     auto = {"max_clusters": settings["max_clusters"], "encoder": CODES, **settings["fit"]}
-    model = BayesianCaseModel("auto", random_state=seed, **auto).fit(x)
+    model = BayesianCaseModel("auto", random_state=seed, **auto)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a feature with one value; all clusters in use
+        model.fit(x)
     folded, classes = model.fold(), len(np.unique(y))
     as_classes = model.fold(min(classes, model.n_clusters_))
     selected = select_n_clusters(

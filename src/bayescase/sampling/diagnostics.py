@@ -297,10 +297,11 @@ def judge_apart(found: Found, run_longer: Advice) -> Verdict:
     return Verdict(False, False, f"{words} Longer runs seldom bring such chains together.", (more_chains, another))
 
 
-def at_the_cap(found: Diagnostics, most: int) -> Diagnostics:
+def at_the_cap(found: Diagnostics, most: int, folded: bool = False) -> Diagnostics:
     """The same of a run that has used all the clusters that it was allowed: how many there are is not known."""
     words = f"All {most} clusters that it may have are in use, so there may be more, and some may be several in one."
-    ways = Advice("allow more with {}", Setting("max_clusters", 2 * most)), Advice("tell them as fewer by {}", Setting("fold"))
+    more = Advice("allow more with {}", Setting("max_clusters", 2 * most))
+    ways = (more,) if folded else (more, Advice("tell them as fewer by {}", Setting("fold")))
     return replace(found, converged=False, verdict=f"{words} {found.verdict}", remedies=(*ways, *found.remedies))
 
 

@@ -152,18 +152,19 @@ def make_tree(of: Found) -> Tree:
     left_out, S = LeftOut(of), len(of.hyper.beta)
     nodes = {s: left_out.node((s,)) for s in range(S)}
     pairs = {(a, b): left_out.node(nodes[a].clusters + nodes[b].clusters) for a, b in itertools.combinations(nodes, 2)}
-    now = mixture(nodes)
+    now = np.asarray(logsumexp(np.stack([node.log_share for node in nodes.values()]), axis=0))
     first = float(now.mean())
     joins: list[Join] = []
     while len(nodes) > 1:
-        after = {pair: mixture(nodes, pair, node) for pair, node in pairs.items()}
-        a, b = max(after, key=lambda pair: (after[pair].mean(), -pair[0], -pair[1]))
-        new, loss = S + len(joins), now - after[a, b]
-        error = float(loss.std() / np.sqrt(len(loss)))
-        sizes = nodes[a].size, nodes[b].size
+        shares, place = np.stack([node.log_share for node in nodes.values()]), {key: k for k, key in enumerate(nodes)}
+        means = {(a, b): joined(now, shares, place[a], place[b], node).mean() for (a, b), node in pairs.items()}
+        a, b = max(means, key=lambda pair: (means[pair], -pair[0], -pair[1]))
+        node, new = pairs[a, b], S + len(joins)
+        after = joined(now, shares, place[a], place[b], node)
+        loss, sizes = now - after, (nodes[a].size, nodes[b].size)
         cost = float(loss.mean()) * len(of.labels) / max(sum(sizes), 1)
-        joins.append(Join(a, b, float(loss.mean()), error, sizes, cost))
-        now, node = after[a, b], pairs[a, b]
+        joins.append(Join(a, b, float(loss.mean()), float(loss.std() / np.sqrt(len(loss))), sizes, cost))
+        now = after
         nodes = {key: of_key for key, of_key in nodes.items() if key not in (a, b)}
         pairs = {pair: of_pair for pair, of_pair in pairs.items() if not {a, b} & set(pair)}
         pairs |= {(other, new): left_out.node(of_other.clusters + node.clusters) for other, of_other in nodes.items()}
@@ -171,7 +172,14 @@ def make_tree(of: Found) -> Tree:
     return Tree(S, tuple(joins), first)
 
 
-def mixture(nodes: dict[int, Node], without: tuple[int, ...] = (), node: Node | None = None) -> np.ndarray:
-    """(chosen cases,) log Σ_s β_s Π_j φ_s(x_ij), with one node in place of two."""
-    parts = [of.log_share for key, of in nodes.items() if key not in without]
-    return np.asarray(logsumexp(np.stack([*parts, *([] if node is None else [node.log_share])]), axis=0))
+def joined(now: np.ndarray, shares: np.ndarray, a: int, b: int, node: Node) -> np.ndarray:
+    """(chosen cases,) log Σ of all shares, with one node in place of two.
+
+    now: log Σ of shares, (nodes, cases). Where the two are most of it, the others are summed anew, so that no digit is lost.
+    """
+    two, new = np.exp(shares[a] - now) + np.exp(shares[b] - now), node.log_share
+    most = two > 0.5
+    after = now + np.log1p(np.where(most, 0.0, np.exp(np.minimum(new - now, 700.0)) - two))
+    others = np.delete(shares[:, most], (a, b), axis=0)
+    after[most] = logsumexp(np.vstack([others, new[most]]), axis=0)
+    return np.asarray(after)
