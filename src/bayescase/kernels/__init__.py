@@ -6,16 +6,19 @@
 from .contract import Best, Candidates, Counts, Engine, Moved, Rows
 from .cpu.engine import CpuCandidates, CpuEngine, CpuRows, make_block
 from .cpu.means import copied
+from .cpu.moves import Sides, Units, collect, fill_rough, split
 from .cpu.newcases import PARTICLES, fold_in, log_probability, make_fold, row_hashes
 from .cpu.profiles import best_profile, value_counts
 from .cpu.threads import Threads, threads_for
 from .driver import Driver, sweeps
+from .evidence import ClusterEvidence
 from .rng import stream
 
 __all__ = [
     "PARTICLES",
     "Best",
     "Candidates",
+    "ClusterEvidence",
     "Counts",
     "CpuCandidates",
     "CpuEngine",
@@ -24,14 +27,19 @@ __all__ = [
     "Engine",
     "Moved",
     "Rows",
+    "Sides",
     "Threads",
+    "Units",
     "best_profile",
+    "collect",
     "copied",
+    "fill_rough",
     "fold_in",
     "log_probability",
     "make_block",
     "make_fold",
     "row_hashes",
+    "split",
     "stream",
     "sweeps",
     "threads_for",
