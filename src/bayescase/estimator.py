@@ -23,10 +23,17 @@ from .errors import ParameterError, Setting
 from .explaining.agreement import explain_agreement
 from .explaining.cases import explain_case
 from .explaining.clusters import explain
-from .explaining.explanation import AgreementExplanation, CaseExplanation, ModelExplanation, PairExplanation
+from .explaining.explanation import (
+    AgreementExplanation,
+    CaseExplanation,
+    ModelExplanation,
+    PairExplanation,
+    TreeExplanation,
+)
 from .explaining.naming import check_cluster_names, make_names
 from .explaining.pairs import explain_pair
-from .fitted import Fitted, Interval, KeptDraws
+from .explaining.tree import TOLERANCE, explain_tree, fold
+from .fitted import Fitted, Interval
 from .parameters import (
     Seed,
     check_names,
@@ -44,6 +51,7 @@ from .sampling.diagnostics import Diagnostics, to_arviz
 from .sampling.hyper import Learnable
 from .sampling.problem import Given, Settings, is_int, prepare
 from .sampling.prototypes import Candidate
+from .sampling.results import KeptDraws
 from .sampling.run import Report, Run, Watch, run_to_end
 from .state import Codes
 from .storage import FileFormatError
@@ -330,6 +338,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             raise ParameterError(
                 "{parameter} must be a whole number of at least 1, not {value!r}.", parameter="n_iter", value=n_iter
             )
+        if self.fitted_.whole is not None:
+            raise ParameterError("A folded model cannot run longer: run the one that it was folded from, and fold it again.")
         run = self.__dict__.get("_run")
         if run is None:
             if checkpoint is None or not os_path.exists(checkpoint):
@@ -631,6 +641,57 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         """
         check_is_fitted(self)
         return explain_pair(self.fitted_, first, second)
+
+    def explain_tree(self, *, tolerance: float = TOLERANCE) -> TreeExplanation:
+        """Which clusters may be told as one: a tree, joined where the probability of left-out cases loses least.
+
+        A case is left out by taking it off the counts of its cluster; no fit is made anew. `plots.plot_tree` draws the tree,
+        and `fold` cuts it.
+
+        Parameters
+        ----------
+        tolerance : float, default=0.25
+            As for `fold`; it decides which number of clusters is recommended.
+
+        Returns
+        -------
+        TreeExplanation
+            Prints as text; `to_json` gives plain JSON.
+        """
+        check_is_fitted(self)
+        return explain_tree(self.fitted_, tolerance)
+
+    def fold(self, n_clusters: int | None = None, *, tolerance: float = TOLERANCE) -> BayesianCaseModel:
+        """The same model with fewer clusters, without a new fit: those are joined that lose least (`explain_tree`).
+
+        The result explains, draws, reports, predicts and is saved as any other. A case belongs to a folded cluster as much as
+        to its parts together; its prototype is a member, and its subspace is that of all its cases. Names that were given stay,
+        joined by a plus.
+
+        Parameters
+        ----------
+        n_clusters : int, default=None
+            How many clusters; as many as the tolerance leaves if None.
+        tolerance : float, default=0.25
+            Small differences do not count: two clusters are one if that makes their cases less probable by no more than this
+            share. Clusters are joined in the order of the tree until the next ones are not.
+
+        Returns
+        -------
+        BayesianCaseModel
+            A new one with the same parameters. It cannot run `more`; folding it anew starts from all clusters.
+
+        Examples
+        --------
+        >>> from bayescase import BayesianCaseModel, load_recipes
+        >>> model = BayesianCaseModel(5, n_iter=200, random_state=0).fit(load_recipes().table)
+        >>> model.fold(2).n_clusters_
+        2
+        """
+        check_is_fitted(self)
+        fewer = type(self)(**self.get_params(deep=False))
+        fewer._show(fold(self.fitted_, n_clusters, tolerance))
+        return fewer
 
     def explain_agreement(self, cluster: int) -> AgreementExplanation:
         """Which members of a cluster agree with its prototype, key feature by key feature; `plots.plot_agreement` draws it.

@@ -14,17 +14,21 @@ from . import storage
 from .errors import Setting
 from .reading.columns import Columns
 from .reading.encoding import Encoding
-from .sampling.diagnostics import TRACED, Diagnostics, diagnose
+from .sampling.diagnostics import TRACED, Diagnostics, at_the_cap, diagnose
 from .sampling.folding import Folds
 from .sampling.hyper import LEARNED, Learn
+from .sampling.joining import Groups, join_posterior, order_groups
 from .sampling.plan import Plan, Round
 from .sampling.posterior import AGREE, Posterior, equal_cases, summarise
 from .sampling.problem import STARTS, Problem, is_int
 from .sampling.prototypes import NEVER, Candidate, Catalogue, prototype_posterior, rank_prototypes
-from .sampling.run import Draws, Run
+from .sampling.results import KeptDraws, kept_draws, mean_hyper
+from .sampling.run import Run
+from .sampling.tree import Found, Tree, make_tree
 from .state import Cells, Data, Hyper, longest, make_book
 
 NUMBERS = ("alpha", "lam", "c", "gamma")  # of Hyper; the rest are arrays
+FULL = 0.05  # from this probability of all clusters being in use on, there may be more
 PARTS = ("data", "book", "given", "posterior", "trace", "hyper", "draws")  # of a file
 
 
@@ -34,18 +38,6 @@ class Interval(NamedTuple):
     mean: float
     low: float
     high: float
-
-
-class KeptDraws(NamedTuple):
-    """Every kept draw, labels aligned: the first axis is the chain, the second the draw.
-
-    With n_clusters="auto" S is `max_clusters`; the labels from `n_clusters_` on are the main one of no case.
-    """
-
-    z: np.ndarray  # (chains, draws, N, P) cluster of each cell; 0 where it is missing; (chains, draws, cells) with bags
-    p: np.ndarray  # (chains, draws, S) row of the catalogue
-    omega: np.ndarray  # (chains, draws, S, columns)
-    log_joint: np.ndarray  # (chains, draws)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +54,8 @@ class Fitted:
     case_names: tuple[str, ...] | None = None  # of the rows of the catalogue
     cluster_names: tuple[str, ...] | None = None  # given by a person
     settings: Mapping[str, Any] | None = None  # the parameters of the estimator, as JSON takes them
+    whole: Fitted | None = None  # the fit that this one is folded from
+    groups: Groups = ()  # its clusters that are one here
 
     @classmethod
     def of_run(cls, run: Run, case_names: tuple[str, ...] | None = None) -> Fitted:
@@ -135,6 +129,25 @@ class Fitted:
     def with_settings(self, settings: Mapping[str, Any]) -> Fitted:
         return replace(self, settings=settings)
 
+    # --- fewer clusters -------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def tree(self) -> Tree:
+        """Which clusters may be told as one; if this is folded, which of the whole."""
+        if self.whole is not None:
+            return self.whole.tree
+        return make_tree(Found(self.data, self.hyper, self.labels, self.posterior.p, self.plan.seed))
+
+    def folded(self, groups: Groups, names: tuple[str, ...] | None = None) -> Fitted:
+        """The same with groups of clusters in place of clusters; what is folded already is unfolded first."""
+        whole = self.whole or self
+        groups = order_groups(groups, whole.posterior.memberships)
+        posterior, data, hyper = join_posterior(whole.posterior, whole.data, whole.hyper, groups, whole.plan.seed)
+        if names is None and whole.cluster_names is not None:
+            names = tuple(" + ".join(filter(None, (whole.cluster_names[s] for s in group))) for group in groups)
+        fewer = replace(whole, problem=whole.problem._replace(data=data), hyper=hyper, posterior=posterior, draws=None)
+        return replace(fewer, cluster_names=names, case_names=self.case_names, whole=whole, groups=groups)
+
     # --- what was found -------------------------------------------------------------------------------------------------
 
     @cached_property
@@ -156,7 +169,8 @@ class Fitted:
     @property
     def folds(self) -> Folds:
         """The clusters, as new cases are folded into them."""
-        return Folds(self.posterior, self.hyper, self.data.book, self.plan.seed)
+        whole = self.whole or self
+        return Folds(whole.posterior, whole.hyper, whole.data.book, whole.plan.seed, self.groups)
 
     @cached_property
     def candidates(self) -> list[tuple[Candidate, ...]]:
@@ -216,7 +230,8 @@ class Fitted:
     def diagnostics(self) -> Diagnostics:
         name, most = "n_iter" if len(self.plan.rounds) == 1 else "max_iter", self.plan.n_iter
         longer = Setting(name, most if self.interrupted else 2 * most)
-        return diagnose(self.trace, self.kept, self.posterior.overlap, longer)
+        found = diagnose(self.trace, self.kept, self.posterior.overlap, longer)
+        return at_the_cap(found, self.n_labels) if self.capped else found
 
     def pooled(self, name: str) -> np.ndarray:
         """A traced quantity over the kept sweeps of the chains that the results rest on."""
@@ -239,13 +254,32 @@ class Fitted:
         found, times = np.unique(self.pooled("clusters_in_use"), return_counts=True)
         return dict(zip(found.astype(int).tolist(), (times / times.sum()).tolist(), strict=True))
 
+    @property
+    def n_labels(self) -> int:
+        """The most clusters that the run could find."""
+        return len(self.problem.hyper.beta)
+
+    @property
+    def capped(self) -> bool:
+        """May there be more clusters than the run was allowed? As many as there are cases are always enough."""
+        probabilities = self.n_clusters_probabilities or {}
+        return self.n_labels < self.n_cases and probabilities.get(self.n_labels, 0.0) >= FULL
+
     # --- files ----------------------------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to one file: arrays and JSON, no pickle."""
+        """Write to one file: arrays and JSON, no pickle. Of what is folded, the whole and how it is folded."""
+        if self.whole is not None:
+            fold = {"groups": [list(group) for group in self.groups], "cluster_names": self.cluster_names}
+            replace(self.whole, case_names=self.case_names, settings=self.settings)._write(path, fold)
+        else:
+            self._write(path, None)
+
+    def _write(self, path: str | os.PathLike[str], fold: dict[str, Any] | None) -> None:
         header, parts = problem_parts(self.problem)
         header |= {
             "settings": self.settings,
+            "fold": fold,
             "kept": list(self.kept),
             "interrupted": self.interrupted,
             "hyper": {name: getattr(self.hyper, name) for name in NUMBERS},
@@ -286,34 +320,20 @@ class Fitted:
                 settings=header["settings"],
             )
             check(fitted)
+            fitted = refold(fitted, header["fold"])
         except Exception as error:  # whatever a damaged or hostile file leads to
             raise storage.FileFormatError(f"{os.fspath(path)!r} is not a whole bayescase model ({error!r}).") from error
         return fitted
 
 
-def mean_hyper(problem: Problem, posterior: Posterior, draws: Draws) -> Hyper:
-    """The hyperparameters, with posterior means for what was learned, for the clusters in use."""
-    S, learn, hyper = posterior.memberships.shape[1], problem.learn, problem.hyper
-    pooled = posterior.overlap >= AGREE
-    mean = {name: float(draws.trace[name][pooled, draws.kept.first : draws.kept.end].mean()) for name in learn.names}
-    q = np.where(learn.q_free, mean.pop("q", 0.5), hyper.q)[:S]
-    beta = posterior.prior.mean(axis=0)
-    return hyper._replace(**mean, beta=beta / beta.sum(), q=q)
-
-
-def kept_draws(draws: Draws, relabel: np.ndarray, data: Data) -> KeptDraws:
-    """Every kept draw, labels as in the posterior."""
-    chains = [(chain.kept, order) for chain, order in zip(draws.chains, relabel, strict=True)]
-    z, missing = [], data.x < 0 if data.bags is None else data.cells.codes < 0
-    for kept, order in chains:
-        labels = kept.of_draws("z")
-        z.append(np.where(missing, 0, np.argsort(order).astype(labels.dtype)[labels]))
-    return KeptDraws(
-        z=np.stack(z),
-        p=np.stack([kept.of_draws("p")[:, order] for kept, order in chains]),
-        omega=np.stack([kept.of_draws("omega")[:, order] for kept, order in chains]),
-        log_joint=np.stack([kept.of_draws("log_joint") for kept, _ in chains]),
-    )
+def refold(fitted: Fitted, fold: dict[str, Any] | None) -> Fitted:
+    """Folded as it was when it was written."""
+    if fold is None:
+        return fitted
+    groups, names = tuple(tuple(group) for group in fold["groups"]), fold["cluster_names"]
+    need(sorted(s for group in groups for s in group) == list(range(fitted.n_clusters)) and all(groups), "groups")
+    need(names is None or (len(names) == len(groups) and all(isinstance(name, str) for name in names)), "names")
+    return fitted.folded(groups, None if names is None else tuple(names))
 
 
 def problem_parts(problem: Problem) -> tuple[dict[str, Any], dict[str, dict[str, np.ndarray]]]:

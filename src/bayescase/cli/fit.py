@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 @click.option(
     "-k", "--clusters", type=NumberOr("auto", int), metavar="N|auto", default=8, show_default=True, help="Number of clusters."
 )
+@click.option(
+    "--max-clusters", default=20, type=click.IntRange(1), show_default=True, help="The most clusters that `auto` finds."
+)
 @click.option("-o", "--output", metavar="FILE", help="Save the model here; a model that is there is replaced.")
 @FORCE
 @click.option("--label", metavar="COLUMN", help="A known grouping: not a feature, compared with the clusters afterwards.")
