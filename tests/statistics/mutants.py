@@ -16,7 +16,7 @@ import bayescase
 SOURCE = Path(bayescase.__file__).parent
 KEPT = Path(__file__).parents[2] / ".pytest_cache" / "mutants"
 
-RNG, MODEL, HYPER = "kernels/rng.py", "model.py", "sampling/hyper.py"
+RNG, MODEL, HYPER, MOVES = "kernels/rng.py", "model.py", "sampling/hyper.py", "sampling/moves.py"
 DRIVER, EQUATIONS = "kernels/driver.py", "kernels/equations.py"
 CPU = ("rows", "relabel", "cells", "tables", "collapsed", "engine", "bags")
 ROWS, RELABEL, CELLS, TABLES, COLLAPSED, ENGINE, BAGS = (f"kernels/cpu/{name}.py" for name in CPU)
@@ -156,6 +156,16 @@ BROKEN = {
     ),
     "base forgotten": (TABLES, DRIVER, "make_rises", "hyper.lam * book.base[:V]", "hyper.lam * np.ones(V)"),
     "items of a bag not counted": (COLLAPSED, DRIVER, "update_z_collapsed", "if j >= book.n_single:", "if False:"),
+    "moves: centres the wrong way": (
+        MOVES,
+        MOVES,
+        "Tries",
+        "np.log(ones * (n - ones)) - np.log(n * (n - 1))",
+        "np.log(n * (n - 1)) - np.log(ones * (n - ones))",
+    ),
+    "moves: no way back": (MOVES, MOVES, "Tries", "ratio += self.undo(move)", "ratio += 0.0"),
+    "moves: prior forgotten": (MOVES, MOVES, "Tries", " + self.log_prior(move)", ""),
+    "moves: held cases move": (MOVES, MOVES, "Mover", "one[self.data.z_held >= 0] = -2", "pass"),
     "tables from l = 1": (HYPER, HYPER, "count_tables", "np.arange(width - 1)", "np.arange(1, width)"),
     "beta without gamma": (HYPER, HYPER, "update", "dirichlet(hyper.gamma / len(m) + m, rng)", "dirichlet(1e-3 + m, rng)"),
     "gamma not divided": (

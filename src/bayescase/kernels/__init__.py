@@ -6,10 +6,12 @@
 from .contract import Best, Candidates, Counts, Engine, Moved, Rows
 from .cpu.engine import CpuCandidates, CpuEngine, CpuRows, make_block
 from .cpu.means import copied
+from .cpu.moves import Sides, Units, collect, fill_rough, split
 from .cpu.newcases import PARTICLES, fold_in, log_probability, make_fold, row_hashes
 from .cpu.profiles import best_profile, value_counts
 from .cpu.threads import Threads, threads_for
 from .driver import Driver, sweeps
+from .evidence import ClusterEvidence
 from .opening import check_device, open_engine
 from .rng import stream
 
@@ -17,6 +19,7 @@ __all__ = [
     "PARTICLES",
     "Best",
     "Candidates",
+    "ClusterEvidence",
     "Counts",
     "CpuCandidates",
     "CpuEngine",
@@ -25,16 +28,21 @@ __all__ = [
     "Engine",
     "Moved",
     "Rows",
+    "Sides",
     "Threads",
+    "Units",
     "best_profile",
     "check_device",
+    "collect",
     "copied",
+    "fill_rough",
     "fold_in",
     "log_probability",
     "make_block",
     "make_fold",
     "open_engine",
     "row_hashes",
+    "split",
     "stream",
     "sweeps",
     "threads_for",

@@ -184,6 +184,35 @@ def reseat_some(driver: Driver, rows: Rows, hyper: Hyper, state: State, rng: np.
     return m
 
 
+def seat_rows(
+    hyper: Hyper, one: np.ndarray, n: np.ndarray, n_rows: np.ndarray, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """(m, rows with one label and one table), m as `count_tables` has it. one: label of each row, < 0 if not one; n: its cells.
+
+    All n cells of a row sit at one table with probability Π_{0 < l < n} l / (α β_s + l).
+    """
+    rows = np.flatnonzero(one >= 0)
+    label, size = one[rows], n[rows]
+    others = n_rows.copy()
+    np.subtract.at(others, (label, size), 1)
+    m, alone = count_tables(hyper, others, rng), np.ones(len(rows), dtype=bool)
+    if hyper.alpha > 0.0:
+        a = hyper.alpha * hyper.beta[label]
+        alone = np.log(rng.random(len(rows))) < gammaln(size) + gammaln(a + 1.0) - gammaln(a + size)
+    for r in np.flatnonzero(~alone):  # the first cell with a table of its own, then those after it
+        new = a[r] / (a[r] + np.arange(1, size[r]))
+        first = rng.choice(size[r] - 1, p=normal(new * np.concatenate([[1.0], np.cumprod(1.0 - new)[:-1]])))
+        m[label[r]] += 2 + (rng.random(size[r] - 2 - first) < new[first + 1 :]).sum()
+    np.add.at(m, label[alone], 1)
+    found = np.zeros(len(one), dtype=bool)
+    found[rows[alone]] = True
+    return m, found
+
+
+def normal(weight: np.ndarray) -> np.ndarray:
+    return weight / weight.sum()
+
+
 def main_label(rows: Rows, few: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """For each of these rows its label and number of cells if all of them share it and may leave it, else n = -1."""
     cells, z, held = rows.take(few)

@@ -23,8 +23,8 @@ from .plan import SINGLE_LABEL, Plan, doubling, one_round
 STARTS = ("seeded", "cases", "cells")
 MIXED = ("seeded", "cases", "seeded", "seeded")  # of the chains 0, 1, 2, 3, and so on from the first
 BASES = ("uniform", "frequency")
-DEFAULTS: dict[str, Any] = {"lam": 1.0, "c": 50.0, "q": 0.8, "base": "uniform"}
-BAG_DEFAULTS: dict[str, Any] = {"lam": 0.5, "c": 5.0, "q": 0.5, "base": "frequency"}  # if there is a bag
+DEFAULTS: dict[str, Any] = {"lam": 1.0, "c": 50.0, "q": 0.8, "base": "uniform", "moves": False}
+BAG_DEFAULTS: dict[str, Any] = {"lam": 0.5, "c": 5.0, "q": 0.5, "base": "frequency", "moves": True}  # with a bag
 PINNED = ("prototypes", "subspaces", "cases")
 
 
@@ -49,6 +49,7 @@ class Settings:
     n_chains: int
     init: str | Sequence[str]
     keep_draws: bool
+    moves: bool | None
 
     def for_features(self, encoding: Encoding) -> Settings:
         """The same with a value for what is None: it depends on whether there are bags."""
@@ -70,10 +71,10 @@ class Settings:
         check_choice("sampler", self.sampler, ("rows", "collapsed"))
         if self.base is not None:
             check_choice("base", self.base, BASES)
-        if not isinstance(self.keep_draws, (bool, np.bool_)):
-            raise ParameterError(
-                "{parameter} must be True or False, not {value!r}.", parameter="keep_draws", value=self.keep_draws
-            )
+        for name in ("keep_draws", "moves"):
+            value = getattr(self, name)
+            if not isinstance(value, (bool, np.bool_)) and not (name == "moves" and value is None):
+                raise ParameterError("{parameter} must be True or False, not {value!r}.", parameter=name, value=value)
         if self.auto and self.subspace_prior is not None:
             raise one_number_of_clusters("subspace_prior")
         if self.burn_in is not None and is_auto(self.n_iter):
@@ -173,6 +174,7 @@ def make_plan(settings: Settings, labels: np.ndarray | None, one_label: bool, se
         single_label=tuple(whole_cases if labels is None and start != "cells" else 0 for start in starts),
         keep_draws=bool(settings.keep_draws),
         seed=seed,
+        moves=bool(settings.moves) and settings.sampler == "rows",
     )
 
 

@@ -21,6 +21,7 @@ from . import checkpoint as checkpoints
 from .chain import Chain
 from .checkpoint import Stage
 from .diagnostics import TRACED, diagnose, is_settled, traced
+from .moves import Mover
 from .plan import Plan, Round
 from .posterior import ChainDraws, compare
 from .problem import Problem
@@ -64,14 +65,14 @@ class Run:
         at_once = self.engine.chains_at_once
         self.map = self.engine.threads.pool.map if at_once > 1 else map
         self.drivers: SimpleQueue[Driver] = SimpleQueue()
-        rises = None
+        rises, mover = None, Mover(data, S)
         for _ in range(at_once):
             driver = Driver(data, problem.n_i, problem.hyper, self.engine.threads, rises)
             rises = driver.rises
             self.drivers.put(driver)
 
         def new(number: int, driver: Driver) -> Chain:
-            return Chain(number, problem, self.engine.rows(number), self.engine.candidates, driver)
+            return Chain(number, problem, self.engine.rows(number), self.engine.candidates, driver, mover)
 
         self.chains: list[Chain] = self.each(new, range(n_chains))
 
@@ -136,8 +137,9 @@ class Run:
         for driver in (self.drivers.get() for _ in range(self.drivers.qsize())):
             driver.omega_held = problem.data.omega_held
             self.drivers.put(driver)
+        mover = Mover(problem.data, len(problem.hyper.beta))
         for chain in self.chains:
-            chain.repin(self.problem)
+            chain.repin(self.problem, mover)
 
     def draws(self) -> Draws:
         """What there is to show. Of a run that was stopped the second half, of all its sweeps or of those of a whole round."""
