@@ -35,6 +35,7 @@ PAGES = (
     "docs/explanations.md",
     "docs/guide.md",
     "docs/how-many.md",
+    "docs/large.md",
     "docs/prediction.md",
     "docs/steering.md",
 )

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,21 +16,22 @@ from .errors import Setting
 from .reading.columns import Columns
 from .reading.encoding import Encoding
 from .sampling.diagnostics import TRACED, Diagnostics, at_the_cap, diagnose
+from .sampling.filing import NUMBERS, check_problem, need, need_codes, need_numbers, problem_from_parts, problem_parts
 from .sampling.folding import Folds
-from .sampling.hyper import LEARNED, Learn
+from .sampling.hyper import LEARNED
 from .sampling.joining import Groups, join_posterior, order_groups
+from .sampling.large import Sample, summarise_large
 from .sampling.plan import Plan, Round
 from .sampling.posterior import AGREE, Posterior, equal_cases, summarise
-from .sampling.problem import STARTS, Problem, is_int
+from .sampling.problem import Problem, is_int
 from .sampling.prototypes import NEVER, Candidate, Catalogue, prototype_posterior, rank_prototypes
 from .sampling.results import KeptDraws, kept_draws, mean_hyper
 from .sampling.run import Run
 from .sampling.tree import Found, Tree, make_tree
-from .state import Cells, Data, Hyper, longest, make_book
+from .state import Data, Hyper
 
-NUMBERS = ("alpha", "lam", "c", "gamma")  # of Hyper; the rest are arrays
 FULL = 0.05  # from this probability of all clusters being in use on, there may be more
-PARTS = ("data", "book", "given", "posterior", "trace", "hyper", "draws")  # of a file
+PARTS = ("data", "book", "given", "posterior", "trace", "hyper", "draws", "sample")  # of a file
 
 
 class Interval(NamedTuple):
@@ -56,12 +58,18 @@ class Fitted:
     settings: Mapping[str, Any] | None = None  # the parameters of the estimator, as JSON takes them
     whole: Fitted | None = None  # the fit that this one is folded from
     groups: Groups = ()  # its clusters that are one here
+    sample: Sample | None = None  # of which cases these are a sample, if the table was read in parts
 
     @classmethod
-    def of_run(cls, run: Run, case_names: tuple[str, ...] | None = None) -> Fitted:
-        """What the chains of a run have found so far."""
-        problem, draws = run.problem, run.draws()
-        posterior = summarise(draws.chains, equal_cases(problem.data), prune=problem.learn.beta)
+    def of_run(cls, run: Run, case_names: tuple[str, ...] | None = None, results: Path | None = None) -> Fitted:
+        """What the chains of a run have found so far. `results`: where those of all cases go, if these are not in memory."""
+        problem, draws, sample = run.problem, run.draws(), None
+        if results is not None:
+            problem, posterior, sample = summarise_large(problem, draws.chains, results)
+            if problem.data.own_cases and len(sample.rows) < sample.n_cases:
+                case_names = tuple(f"case {row}" for row in sample.rows.tolist())
+        else:
+            posterior = summarise(draws.chains, equal_cases(problem.data), prune=problem.learn.beta)
         return cls(
             problem=problem,
             hyper=mean_hyper(problem, posterior, draws),
@@ -71,6 +79,7 @@ class Fitted:
             interrupted=draws.interrupted,
             draws=kept_draws(draws, posterior.relabel, problem.data) if problem.plan.keep_draws else None,
             case_names=case_names,
+            sample=sample,
         )
 
     # --- sizes and names ----------------------------------------------------------------------------------------------
@@ -125,6 +134,16 @@ class Fitted:
     def with_cluster_names(self, names: tuple[str, ...] | None) -> Fitted:
         """The same with other names of the clusters."""
         return replace(self, cluster_names=names)
+
+    def with_sample(self, sample: Sample) -> Fitted:
+        return replace(self, sample=sample)
+
+    @property
+    def scope(self) -> str:
+        """What explanations rest on, if it is not all cases: a sentence."""
+        if self.sample is None or len(self.sample.rows) == self.sample.n_cases:
+            return ""
+        return f"Sizes and shares are those of a sample: {len(self.sample.rows):,} of the {self.sample.n_cases:,} cases."
 
     def with_settings(self, settings: Mapping[str, Any]) -> Fitted:
         return replace(self, settings=settings)
@@ -282,6 +301,7 @@ class Fitted:
             "fold": fold,
             "kept": list(self.kept),
             "interrupted": self.interrupted,
+            "n_all": None if self.sample is None else self.sample.n_cases,
             "hyper": {name: getattr(self.hyper, name) for name in NUMBERS},
             "case_names": None if self.case_names is None else list(self.case_names),
             "cluster_names": None if self.cluster_names is None else list(self.cluster_names),
@@ -291,6 +311,7 @@ class Fitted:
             "trace": self.trace,
             "hyper": {"beta": self.hyper.beta, "q": self.hyper.q},
             "draws": {} if self.draws is None else self.draws._asdict(),
+            "sample": {} if self.sample is None else {"rows": self.sample.rows},
         }
         arrays = {f"{part}/{name}": value for part, of in parts.items() for name, value in of.items()}
         storage.write(path, "model", header, arrays)
@@ -318,6 +339,7 @@ class Fitted:
                 case_names=None if names is None else tuple(names),
                 cluster_names=None if of_clusters is None else tuple(of_clusters),
                 settings=header["settings"],
+                sample=Sample(parts["sample"]["rows"], header["n_all"]) if parts["sample"] else None,
             )
             check(fitted)
             fitted = refold(fitted, header["fold"])
@@ -334,63 +356,6 @@ def refold(fitted: Fitted, fold: dict[str, Any] | None) -> Fitted:
     need(sorted(s for group in groups for s in group) == list(range(fitted.n_clusters)) and all(groups), "groups")
     need(names is None or (len(names) == len(groups) and all(isinstance(name, str) for name in names)), "names")
     return fitted.folded(groups, None if names is None else tuple(names))
-
-
-def problem_parts(problem: Problem) -> tuple[dict[str, Any], dict[str, dict[str, np.ndarray]]]:
-    """(header, arrays by part) of a problem, with which a run can go on."""
-    data, hyper, learn, plan = problem.data, problem.hyper, problem.learn, problem.plan
-    header = {
-        **problem.encoding.to_json(),
-        "plan": plan._asdict() | {"start": list(plan.start) if isinstance(plan.start, tuple) else None},
-        "given": {name: getattr(hyper, name) for name in NUMBERS},
-        "learn": {"names": learn.names, "beta": learn.beta},
-        "own_cases": data.own_cases,
-    }
-    parts = {
-        "data": {name: getattr(data, name) for name in ("x", "candidates", "log_weight", "z_held", "omega_held")},
-        "book": {name: getattr(data.book, name) for name in ("base", "k_ptr", "k_idx", "k_val")},
-        "given": {"beta": hyper.beta, "q": hyper.q, "q_free": learn.q_free, "n_i": problem.n_i},
-    }
-    if data.own_cases:
-        del parts["data"]["candidates"]
-    for name in ("bags", "candidate_bags"):
-        of = getattr(data, name)
-        if of is not None and not (name == "candidate_bags" and of is data.bags):
-            parts["data"] |= {f"{name}/codes": of.codes, f"{name}/first": of.first}
-    if not isinstance(plan.start, tuple):
-        parts["given"]["start"] = plan.start
-    return header, parts
-
-
-def problem_from_parts(header: dict[str, Any], parts: dict[str, dict[str, np.ndarray]]) -> Problem:
-    """The problem that `problem_parts` took apart."""
-    if header["own_cases"]:
-        parts["data"]["candidates"] = parts["data"]["x"]
-    plan, given = header["plan"], parts["given"]
-    start = given["start"] if plan["start"] is None else tuple(plan["start"])
-    rounds, single_label = tuple(Round(*r) for r in plan["rounds"]), tuple(plan["single_label"])
-    encoding = Encoding.from_json(header)
-    return Problem(
-        encoding=encoding,
-        data=data_from_parts(parts, encoding),
-        hyper=Hyper(**header["given"], beta=given["beta"], q=given["q"]),
-        learn=Learn(tuple(header["learn"]["names"]), given["q_free"], header["learn"]["beta"]),
-        plan=Plan(**plan | {"start": start, "rounds": rounds, "single_label": single_label}),
-        n_i=given["n_i"],
-    )
-
-
-def data_from_parts(parts: dict[str, dict[str, np.ndarray]], encoding: Encoding) -> Data:
-    """The arrays of the cases; bags are kept as codes and where each row begins."""
-    found: dict[str, Any] = dict(parts["data"])
-    for name in ("bags", "candidate_bags"):
-        if f"{name}/codes" in found:
-            found[name] = Cells(found.pop(f"{name}/codes"), found.pop(f"{name}/first"))
-    if "bags" in found:
-        found.setdefault("candidate_bags", found["bags"])
-    book = parts["book"]
-    similarity = (book["k_ptr"], book["k_idx"], book["k_val"])
-    return Data(**found, book=make_book(encoding.offset, encoding.n_single, similarity, book["base"]))
 
 
 # --- what a file holds -----------------------------------------------------------------------------------------------------
@@ -444,52 +409,12 @@ def check(fitted: Fitted) -> None:
         *((value, (C, T)) for value in trace.values()),
     ):
         need_numbers(real, shape)
+    if fitted.sample is not None:
+        need(is_int(fitted.sample.n_cases), "sample")
+        need_codes(fitted.sample.rows, (N,), 0, fitted.sample.n_cases)
     if fitted.draws is not None:
         kept, draws = (C, len(range(first, end, plan.thin))), fitted.draws
         need_codes(draws.z, (*kept, N, P) if data.bags is None else (*kept, len(data.cells.codes)), 0, labels)
         need_codes(draws.p, (*kept, labels), 0, M)
         need_numbers(draws.omega, (*kept, labels, D))
         need_numbers(draws.log_joint, kept)
-
-
-def check_problem(problem: Problem, S: int) -> None:
-    """What is needed to run on: S labels, of which some may not be in use."""
-    data, hyper, learn, plan = problem.data, problem.hyper, problem.learn, problem.plan
-    N, D, most = len(data.x), data.book.n_columns, longest(data.cells)
-    need(set(learn.names) <= set(LEARNED) and isinstance(learn.beta, bool), "learned")
-    need(all(isinstance(getattr(hyper, name), float) for name in NUMBERS), "given hyperparameters")
-    need(hyper.alpha >= 0 and hyper.lam > 0 and hyper.c >= 0 and bool((hyper.q > 0).all() and (hyper.q < 1).all()), "range")
-    need_numbers(hyper.beta, (S,))
-    need_numbers(hyper.q, (S, D))
-    need_numbers(learn.q_free, (S, D))
-    need_codes(problem.n_i, (most + 1,), 0, N + 1)
-    if len(data.z_held):
-        need_codes(data.z_held, (N,), -1, S)
-    if len(data.omega_held):
-        need_codes(data.omega_held, (S, D), -1, 2)
-    need(plan.sampler in ("rows", "collapsed") and isinstance(plan.keep_draws, bool), "plan")
-    need(isinstance(plan.moves, bool) and len(plan.rounds) > 0, "plan")
-    need(all(is_int(n) for r in plan.rounds for n in r) and all(0 <= r.first < r.end for r in plan.rounds), "rounds")
-    need(is_int(plan.n_chains) and len(plan.single_label) == plan.n_chains and all(map(is_int, plan.single_label)), "chains")
-    if isinstance(plan.start, tuple):
-        need(len(plan.start) == plan.n_chains and set(plan.start) <= set(STARTS), "starts")
-    else:
-        need_codes(plan.start, (N,) if plan.start.ndim == 1 else data.x.shape, -1, S)
-
-
-def need(true: bool, what: str) -> None:
-    if not true:
-        raise ValueError(what)
-
-
-def need_codes(array: np.ndarray, shape: tuple[int | None, ...], low: int, high: int) -> None:
-    need(array.dtype.kind in "iu" and fits(array.shape, shape), "shape")
-    need(array.size > 0 and array.min() >= low and array.max() < high, "codes")
-
-
-def need_numbers(array: np.ndarray | None, shape: tuple[int | None, ...]) -> None:
-    need(array is not None and array.dtype.kind in "fb" and fits(array.shape, shape), "shape")
-
-
-def fits(shape: tuple[int, ...], wanted: tuple[int | None, ...]) -> bool:
-    return len(shape) == len(wanted) and all(n > 0 and want in (n, None) for n, want in zip(shape, wanted, strict=True))

@@ -10,6 +10,7 @@ from .cpu.moves import Sides, Units, collect, fill_rough, split
 from .cpu.newcases import PARTICLES, fold_in, log_probability, make_fold, row_hashes
 from .cpu.profiles import best_profile, value_counts
 from .cpu.threads import Threads, threads_for
+from .disk.engine import DiskEngine
 from .driver import Driver, sweeps
 from .evidence import ClusterEvidence
 from .opening import check_device, open_engine
@@ -24,6 +25,7 @@ __all__ = [
     "CpuCandidates",
     "CpuEngine",
     "CpuRows",
+    "DiskEngine",
     "Driver",
     "Engine",
     "Moved",

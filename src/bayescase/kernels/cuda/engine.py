@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from threading import Lock
 from typing import Any
 
@@ -199,13 +200,20 @@ class CudaRows:
 
     @property
     def memberships(self) -> np.ndarray:
-        """(N, S) A copy; to change them, `put_memberships`."""
+        """(N, S) A copy."""
         mean = np.empty((self.n, self.S), dtype=np.float32)
         self.machine.fetch(self.means, mean)
         return mean
 
-    def put_memberships(self, mean: np.ndarray) -> None:
-        self.machine.send(np.ascontiguousarray(mean, dtype=np.float32), self.means)
+    def start(self, labels_of: Callable[[slice, Cells], np.ndarray]) -> None:
+        self.put_labels(labels_of(slice(0, self.n), self.host))
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {"z": self.labels(), "memberships": self.memberships}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        self.put_labels(arrays["z"])
+        self.machine.send(np.ascontiguousarray(arrays["memberships"], dtype=np.float32), self.means)
 
     def new_means(self, keep_former: bool = False) -> None:
         self.machine.use()
