@@ -25,8 +25,8 @@ from .weights import bar_empty, frequencies, warn_empty_rows, weigh_gaps
 STARTS = ("seeded", "cases", "cells")
 MIXED = ("seeded", "cases", "seeded", "seeded")  # of the chains 0, 1, 2, 3, and so on from the first
 BASES = ("uniform", "frequency")
-DEFAULTS: dict[str, Any] = {"lam": 1.0, "c": 50.0, "q": 0.8, "base": "uniform", "moves": False}
-BAG_DEFAULTS: dict[str, Any] = {"lam": 0.5, "c": 5.0, "q": 0.5, "base": "frequency", "moves": True}  # with a bag
+DEFAULTS: dict[str, Any] = {"lam": 1.0, "c": 50.0, "q": 0.8, "base": "uniform"}
+BAG_DEFAULTS: dict[str, Any] = {"lam": 0.5, "c": 5.0, "q": 0.5, "base": "frequency"}  # if there is a bag
 PINNED = ("prototypes", "subspaces", "cases")
 
 
@@ -51,7 +51,7 @@ class Settings:
     n_chains: int
     init: str | Sequence[str]
     keep_draws: bool
-    moves: bool | None
+    moves: bool
 
     def for_features(self, encoding: Encoding) -> Settings:
         """The same with a value for what is None: it depends on whether there are bags."""
@@ -74,8 +74,7 @@ class Settings:
         if self.base is not None:
             check_choice("base", self.base, BASES)
         for name in ("keep_draws", "moves"):
-            value = getattr(self, name)
-            if not isinstance(value, (bool, np.bool_)) and not (name == "moves" and value is None):
+            if not isinstance(value := getattr(self, name), (bool, np.bool_)):
                 raise ParameterError("{parameter} must be True or False, not {value!r}.", parameter=name, value=value)
         if self.auto and self.subspace_prior is not None:
             raise one_number_of_clusters("subspace_prior")
