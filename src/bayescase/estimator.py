@@ -34,6 +34,7 @@ from .explaining.naming import check_cluster_names, make_names
 from .explaining.pairs import explain_pair
 from .explaining.tree import TOLERANCE, explain_tree, fold
 from .fitted import Fitted, Interval
+from .kernels import check_device
 from .parameters import (
     Seed,
     check_names,
@@ -122,6 +123,10 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         Keep the chains in memory after `fit`, so that `more` can go on from there. Without it `more` needs a checkpoint.
     n_jobs : int, default=None
         Threads; -1 uses all processors. The result does not depend on it.
+    device : {"cpu", "cuda", "cuda:1", "auto"}, default="cpu"
+        Where cases are swept: on the processors, on the first NVIDIA GPU, on another one by its number, or wherever a table of
+        this size is swept sooner. A GPU needs CuPy (pip install 'bayescase[cuda13]' or 'bayescase[cuda12]') and sampler="rows".
+        The result does not depend on it, and `save` does not keep it.
     random_state : int, RandomState instance or None, default=None
         Seed of the run.
     verbose : int, default=0
@@ -211,6 +216,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         keep_draws: bool = False,
         warm_start: bool = False,
         n_jobs: int | None = None,
+        device: str = "cpu",
         random_state: Seed = None,
         verbose: int = 0,
     ):
@@ -234,6 +240,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         self.keep_draws = keep_draws
         self.warm_start = warm_start
         self.n_jobs = n_jobs
+        self.device = device
         self.random_state = random_state
         self.verbose = verbose
 
@@ -292,6 +299,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         settings = Settings(**{name: getattr(self, name) for name in Settings.__dataclass_fields__})
         refuse_forgotten(self.get_params(deep=False))
         settings.check()
+        check_device(self.device, self.sampler)
         check_watch(checkpoint, callback)
         table, catalogue = read(X), None if candidates is None else read(candidates)
         named = index_names(X if candidates is None else candidates) if case_names is None else case_names
@@ -301,7 +309,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             print(*types_in_words(encoding), sep="\n", file=sys.stderr)
         given = Given(catalogue, pins, prototype_prior, init)
         problem = prepare(table, encoding, settings, given, self._choose_seed(checkpoint))
-        run = Run(problem, effective_n_jobs(self.n_jobs))
+        run = Run(problem, effective_n_jobs(self.n_jobs), self.device)
         return self._finish(run, names, checkpoint, callback)
 
     def more(
@@ -342,7 +350,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
                     parameter="checkpoint",
                     warm_start=Setting("warm_start", True),
                 )
-            run = Run(self.fitted_.problem, effective_n_jobs(self.n_jobs))
+            run = Run(self.fitted_.problem, effective_n_jobs(self.n_jobs), self.device)
             run.resume(checkpoint)
         run.extend(n_iter, self.burn_in)
         return self._finish(run, self.fitted_.case_names, checkpoint, callback, resume=False)
@@ -772,7 +780,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             File to write; one that is there is replaced once the new one is whole.
         """
         check_is_fitted(self)
-        self.fitted_.with_settings(params_to_json(self.get_params(deep=False))).save(path)
+        params = {name: value for name, value in self.get_params(deep=False).items() if name != "device"}
+        self.fitted_.with_settings(params_to_json(params)).save(path)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> BayesianCaseModel:

@@ -24,6 +24,7 @@ OPTIONS = {
     "cv": "--folds",
     "data": "--data",
     "delimiter": "--delimiter",
+    "device": "--device",
     "feature_types": "--type",
     "header": "--no-header",
     "image_shape": "--image",

@@ -16,7 +16,7 @@ from click.core import ParameterSource
 from ..errors import advise
 from .cases import read_to_fit
 from .errors import STOPPED, as_option
-from .options import FORCE, ID, JOBS, JSON, MODELLING, READING, SEED, NumberOr
+from .options import DEVICE, FORCE, ID, JOBS, JSON, MODELLING, READING, SEED, NumberOr
 from .output import check_output, is_model, say, say_json
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 )
 @SEED
 @JOBS
+@DEVICE
 @READING
 @JSON
 def fit(
@@ -64,6 +65,7 @@ def fit(
     more: int | None,
     seed: int,
     jobs: int,
+    device: str,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -79,7 +81,7 @@ def fit(
     if more is not None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the verdict is printed
-            longer = run_longer(data, more, checkpoint, output, jobs)
+            longer = run_longer(data, more, checkpoint, output, {"n_jobs": jobs, "device": device})
         finish(longer, data, output, as_json)
         return
     check_output(output, data, ours=is_model, force=force)
@@ -96,6 +98,7 @@ def fit(
         n_chains=chains,
         random_state=seed,
         n_jobs=jobs,
+        device=device,
         verbose=int(sys.stderr.isatty()),
     )
     with warnings.catch_warnings():
@@ -104,12 +107,12 @@ def fit(
     finish(model, data, output, as_json, None if known is None else (label, known))
 
 
-def run_longer(path: str, more: int, checkpoint: str | None, output: str | None, jobs: int) -> BayesianCaseModel:
+def run_longer(path: str, more: int, checkpoint: str | None, output: str | None, where: dict[str, Any]) -> BayesianCaseModel:
     """A saved model and its checkpoint, run on."""
     from ..estimator import BayesianCaseModel
 
     context = click.get_current_context()
-    allowed = {"data", "more", "checkpoint", "output", "force", "jobs", "as_json"}
+    allowed = {"data", "more", "checkpoint", "output", "force", "jobs", "device", "as_json"}
     for option in context.command.params:
         given = context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
         if given and option.name not in allowed:
@@ -118,7 +121,7 @@ def run_longer(path: str, more: int, checkpoint: str | None, output: str | None,
         raise click.UsageError("--more needs the --checkpoint that the run wrote.")
     check_output(output, "", ours=is_model, force=context.params["force"])
     model = BayesianCaseModel.load(path)
-    model.set_params(n_jobs=jobs, verbose=int(sys.stderr.isatty()))
+    model.set_params(**where, verbose=int(sys.stderr.isatty()))
     return model.more(more, checkpoint=checkpoint)
 
 
@@ -208,6 +211,7 @@ def agreement(known: Sequence[Any], labels: Iterable[int]) -> dict[str, Any]:
 @click.option("--chains", default=4, type=click.IntRange(1), show_default=True, help="Independent chains of each fit.")
 @SEED
 @JOBS
+@DEVICE
 @READING
 @JSON
 def select(
@@ -219,6 +223,7 @@ def select(
     chains: int,
     seed: int,
     jobs: int,
+    device: str,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -234,7 +239,7 @@ def select(
     if least > most:
         raise click.UsageError(f"--from {least} is larger than --to {most}.")
     cases, settings = read_to_fit(data, options)
-    model = BayesianCaseModel(**settings, n_iter=iterations, n_chains=chains)
+    model = BayesianCaseModel(**settings, n_iter=iterations, n_chains=chains, device=device)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         found = select_n_clusters(cases.table, range(least, most + 1), model=model, cv=folds, n_jobs=jobs, random_state=seed)

@@ -161,7 +161,9 @@ def info(model: str, as_json: bool) -> None:
 
     fitted = load(model)
     features, found, whole = fitted.describe_features(), fitted.diagnostics_, fitted.fitted_.whole
-    shown = {name: value for name, value in fitted.get_params(deep=False).items() if name not in ("n_jobs", "verbose")}
+    shown = {
+        name: value for name, value in fitted.get_params(deep=False).items() if name not in ("n_jobs", "device", "verbose")
+    }
     chosen = BAG_DEFAULTS if fitted.encoder_.encoding_.bags else DEFAULTS
     params = {name: chosen.get(name) if value is None else value for name, value in shown.items()}
     params = {name: value for name, value in params.items() if value is not None}

@@ -84,7 +84,12 @@ class Rows(Protocol):
     def update_z(self, tables: Tables, key: np.uint64, by_cell: bool = True) -> Moved:
         """Draw the labels of all rows given φ: relabel moves, and cell moves if `by_cell`."""
 
-    memberships: np.ndarray  # (N, S) their mean so far, label by label
+    @property
+    def memberships(self) -> np.ndarray:
+        """(N, S) Their mean so far, label by label."""
+
+    def put_memberships(self, mean: np.ndarray) -> None:
+        """Go on from this mean."""
 
     def new_means(self, keep_former: bool = False) -> None:
         """Begin the mean of the memberships anew; the former one may stay at hand, at half precision."""

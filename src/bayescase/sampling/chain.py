@@ -128,7 +128,7 @@ class Chain:
         hyper: dict[str, Any] = {name: value if value.ndim else float(value) for name, value in stored.items()}
         self.hyper = Hyper(**hyper)
         self.rows.put_labels(arrays["z"])
-        self.rows.memberships[:] = arrays["memberships"]
+        self.rows.put_memberships(arrays["memberships"])
         self.count()
         for name in DRAWN:
             getattr(self.state, name)[:] = arrays[f"state/{name}"]

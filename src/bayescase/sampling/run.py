@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import BayescaseWarning
-from ..kernels import CpuEngine, Driver, Engine
+from ..kernels import Driver, Engine, open_engine
 from . import checkpoint as checkpoints
 from .chain import Chain
 from .checkpoint import Stage
@@ -51,16 +51,16 @@ class Draws(NamedTuple):
 
 
 class Run:
-    """Chains in motion. The numbers depend on the problem alone, not on n_jobs or on interruptions.
+    """Chains in motion. The numbers depend on the problem alone, not on n_jobs, the device or interruptions.
 
     `advance` makes sweeps, `extend` asks for more of them, `repin` changes pins and priors, `save` and `resume` keep the run on
     disk, and `draws` is what there is to show. Close it, or use it in a `with` statement.
     """
 
-    def __init__(self, problem: Problem, n_jobs: int = 1):
+    def __init__(self, problem: Problem, n_jobs: int = 1, device: str = "cpu"):
         self.problem, self.stage, self.print = problem, Stage(), ""
         data, S, n_chains = problem.data, len(problem.hyper.beta), problem.plan.n_chains
-        self.engine: Engine = CpuEngine(data, S, n_chains, n_jobs)
+        self.engine: Engine = open_engine(data, S, n_chains, n_jobs, device, problem.plan.sampler)
         at_once = self.engine.chains_at_once
         self.map = self.engine.threads.pool.map if at_once > 1 else map
         self.drivers: SimpleQueue[Driver] = SimpleQueue()

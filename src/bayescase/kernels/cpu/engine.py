@@ -74,6 +74,9 @@ class CpuRows:
         self.threads.each(self.parts, work, lambda scratch: moved.add(scratch.tally))
         return moved
 
+    def put_memberships(self, mean: np.ndarray) -> None:
+        self.memberships[:] = mean
+
     def new_means(self, keep_former: bool = False) -> None:
         self.former = self.memberships.astype(np.float16) if keep_former else None
         self.memberships[:] = 0.0
