@@ -95,19 +95,9 @@ def fit(
         finish(longer, data, output, as_json)
         return
     check_output(output, data, ours=is_model, force=force)
-    label, id_column = options["label"], options["id_column"]
     if cache is not None and not out_of_core:
         raise click.UsageError("--cache needs --out-of-core.")
-    X: Any
-    known = names = None
-    if out_of_core:
-        X, settings = open_to_fit(data, options)
-    else:
-        cases, settings = read_to_fit(data, options)
-        X, known = cases.table, None if label is None else cases.values(label)
-        names = None if id_column is None else cases.case_names(id_column, "--id")
-    if known is not None and all(value is None for value in known):
-        raise ValueError(f"Column {label!r} of --label has no value at all.")
+    X, settings, names, known = what_to_fit(data, options, out_of_core)
     model = BayesianCaseModel(
         clusters,
         **settings,
@@ -121,7 +111,20 @@ def fit(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the verdict is printed
         model.fit(X, case_names=names, checkpoint=checkpoint, cache=cache, candidates=candidates)
-    finish(model, data, output, as_json, None if known is None else (label, known))
+    finish(model, data, output, as_json, None if known is None else (options["label"], known))
+
+
+def what_to_fit(data: str, options: dict[str, Any], out_of_core: bool) -> tuple[Any, dict[str, Any], Any, Any]:
+    """(the table, settings of a model, names of the cases, their known labels)."""
+    if out_of_core:
+        return *open_to_fit(data, options), None, None
+    label, id_column = options["label"], options["id_column"]
+    cases, settings = read_to_fit(data, options)
+    known = None if label is None else cases.values(label)
+    names = None if id_column is None else cases.case_names(id_column, "--id")
+    if known is not None and all(value is None for value in known):
+        raise ValueError(f"Column {label!r} of --label has no value at all.")
+    return cases.table, settings, names, known
 
 
 def run_longer(path: str, more: int, checkpoint: str | None, output: str | None, where: dict[str, Any]) -> BayesianCaseModel:

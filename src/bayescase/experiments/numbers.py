@@ -90,8 +90,8 @@ def figures(results: list[dict]) -> dict:
         title(ax, one["set"], 24)
         tidy(ax)
     figure.axes[0].set_ylabel("cases of the two\nless probable, in %", fontsize=NORMAL)
-    for words, colour, dash in (("fold()", ACCENT, "--"), ("classes", GREY, ":")):
-        figure.axes[-1].plot([], [], label=words, color=colour, ls=dash)
+    for words, colour, style in (("fold()", ACCENT, "--"), ("classes", GREY, ":")):
+        figure.axes[-1].plot([], [], label=words, color=colour, ls=style)
     figure.axes[-1].legend(fontsize=SMALL, frameon=False, loc="lower right")
     return {"What each join costs, seed 0: dashed where `fold()` stops, dotted the number of classes": figure}
 
