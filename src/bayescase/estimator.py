@@ -23,10 +23,18 @@ from .errors import BayescaseError, ParameterError, Setting
 from .explaining.agreement import explain_agreement
 from .explaining.cases import explain_case
 from .explaining.clusters import explain
-from .explaining.explanation import AgreementExplanation, CaseExplanation, ModelExplanation, PairExplanation
+from .explaining.explanation import (
+    AgreementExplanation,
+    CaseExplanation,
+    ModelExplanation,
+    PairExplanation,
+    TreeExplanation,
+)
 from .explaining.naming import check_cluster_names, make_names
 from .explaining.pairs import explain_pair
-from .fitted import Fitted, Interval, KeptDraws
+from .explaining.tree import TOLERANCE, explain_tree, fold
+from .fitted import Fitted, Interval
+from .kernels import check_device
 from .parameters import (
     Seed,
     check_few,
@@ -51,6 +59,7 @@ from .sampling.large import Sample, check_large, find_results, open_large, prepa
 from .sampling.places import Place, full_disk
 from .sampling.problem import Given, Settings, is_int, prepare
 from .sampling.prototypes import Candidate
+from .sampling.results import KeptDraws
 from .sampling.run import Report, Run, Watch, run_to_end
 from .sampling.stored import sample_rows
 from .state import Codes
@@ -122,6 +131,10 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         Keep the chains in memory after `fit`, so that `more` can go on from there. Without it `more` needs a checkpoint.
     n_jobs : int, default=None
         Threads; -1 uses all processors. The result does not depend on it.
+    device : {"cpu", "cuda", "cuda:1", "auto"}, default="cpu"
+        Where cases are swept: on the processors, on the first NVIDIA GPU, on another one by its number, or wherever a table of
+        this size is swept sooner. A GPU needs CuPy (pip install 'bayescase[cuda13]' or 'bayescase[cuda12]') and sampler="rows".
+        The result does not depend on it, and `save` does not keep it.
     random_state : int, RandomState instance or None, default=None
         Seed of the run.
     verbose : int, default=0
@@ -211,6 +224,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         keep_draws: bool = False,
         warm_start: bool = False,
         n_jobs: int | None = None,
+        device: str = "cpu",
         random_state: Seed = None,
         verbose: int = 0,
     ):
@@ -234,6 +248,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         self.keep_draws = keep_draws
         self.warm_start = warm_start
         self.n_jobs = n_jobs
+        self.device = device
         self.random_state = random_state
         self.verbose = verbose
 
@@ -301,6 +316,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         settings = Settings(**{name: getattr(self, name) for name in Settings.__dataclass_fields__})
         refuse_forgotten(self.get_params(deep=False))
         settings.check()
+        check_device(self.device, self.sampler)
         check_watch(checkpoint, callback)
         few = check_few(candidates) if is_int(candidates) else None
         catalogue = None if candidates is None or few is not None else read(candidates)
@@ -319,7 +335,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         if self.verbose:
             print(*types_in_words(encoding), sep="\n", file=sys.stderr)
         problem = prepare(table, encoding, settings, given, seed)
-        run = Run(problem, effective_n_jobs(self.n_jobs))
+        run = Run(problem, effective_n_jobs(self.n_jobs), self.device)
         return self._finish(run, names, Watch(callback, checkpoint, self.verbose))
 
     def _fit_large(
@@ -334,6 +350,10 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     ) -> BayesianCaseModel:
         """`fit` for a table that stays on disk."""
         check_large(settings, given)
+        if self.device.startswith("cuda"):
+            raise ParameterError(
+                "{parameter} needs the table in memory; here it is read in parts.", parameter=Setting("device", self.device)
+            )
         source = X if isinstance(X, Source) else open_source(X)
         catalogue = given.candidates if isinstance(given.candidates, Table) else None
         place = Place(cache, watch.checkpoint)
@@ -383,6 +403,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             raise ParameterError(
                 "{parameter} must be a whole number of at least 1, not {value!r}.", parameter="n_iter", value=n_iter
             )
+        if self.fitted_.whole is not None:
+            raise ParameterError("A folded model cannot run longer: run the one that it was folded from, and fold it again.")
         run = self.__dict__.get("_run")
         if run is None:
             if checkpoint is None or not os_path.exists(checkpoint):
@@ -400,7 +422,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
                     cache=Setting("cache"),
                     warm_start=Setting("warm_start", True),
                 )
-            run = Run(self.fitted_.problem, effective_n_jobs(self.n_jobs))
+            run = Run(self.fitted_.problem, effective_n_jobs(self.n_jobs), self.device)
             run.resume(checkpoint)
         run.extend(n_iter, self.burn_in)
         watch = Watch(callback, checkpoint, self.verbose)
@@ -485,7 +507,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
                 tuple(Candidate(int(rows[c.row]), c.probability, tuple(rows[list(c.ties)].tolist())) for c in found)
                 for found in fitted.candidates
             ]
-        if sample.files:
+        if sample.files and not fitted.groups:  # a fold has those of the sample
             self.labels_, self.memberships_ = read_results(sample)
 
     def name_cases(self, names: Sequence[Any] | None) -> BayesianCaseModel:
@@ -735,6 +757,57 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         check_is_fitted(self)
         return explain_pair(self.fitted_, first, second)
 
+    def explain_tree(self, *, tolerance: float = TOLERANCE) -> TreeExplanation:
+        """Which clusters may be told as one: a tree, joined where the probability of left-out cases loses least.
+
+        A case is left out by taking it off the counts of its cluster; no fit is made anew. `plots.plot_tree` draws the tree,
+        and `fold` cuts it.
+
+        Parameters
+        ----------
+        tolerance : float, default=0.25
+            As for `fold`; it decides which number of clusters is recommended.
+
+        Returns
+        -------
+        TreeExplanation
+            Prints as text; `to_json` gives plain JSON.
+        """
+        check_is_fitted(self)
+        return explain_tree(self.fitted_, tolerance)
+
+    def fold(self, n_clusters: int | None = None, *, tolerance: float = TOLERANCE) -> BayesianCaseModel:
+        """The same model with fewer clusters, without a new fit: those are joined that lose least (`explain_tree`).
+
+        The result explains, draws, reports, predicts and is saved as any other. A case belongs to a folded cluster as much as
+        to its parts together; its prototype is a member, and its subspace is that of all its cases. Names that were given stay,
+        joined by a plus.
+
+        Parameters
+        ----------
+        n_clusters : int, default=None
+            How many clusters; as many as the tolerance leaves if None.
+        tolerance : float, default=0.25
+            Small differences do not count: two clusters are one if that makes their cases less probable by no more than this
+            share. Clusters are joined in the order of the tree until the next ones are not.
+
+        Returns
+        -------
+        BayesianCaseModel
+            A new one with the same parameters. It cannot run `more`; folding it anew starts from all clusters.
+
+        Examples
+        --------
+        >>> from bayescase import BayesianCaseModel, load_recipes
+        >>> model = BayesianCaseModel(5, n_iter=200, random_state=0).fit(load_recipes().table)
+        >>> model.fold(2).n_clusters_
+        2
+        """
+        check_is_fitted(self)
+        fewer = type(self)(**self.get_params(deep=False))
+        fewer._show(fold(self.fitted_, n_clusters, tolerance))
+        return fewer
+
     def explain_agreement(self, cluster: int) -> AgreementExplanation:
         """Which members of a cluster agree with its prototype, key feature by key feature; `plots.plot_agreement` draws it.
 
@@ -821,7 +894,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             File to write; one that is there is replaced once the new one is whole.
         """
         check_is_fitted(self)
-        self.fitted_.with_settings(params_to_json(self.get_params(deep=False))).save(path)
+        params = {name: value for name, value in self.get_params(deep=False).items() if name != "device"}
+        self.fitted_.with_settings(params_to_json(params)).save(path)
         if self.fitted_.sample is not None:
             save_results(self.fitted_.sample, path)
 

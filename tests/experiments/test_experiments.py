@@ -51,6 +51,9 @@ TINY = {
     "starts": {"usps": True, "size": 5, "n_iter": 6, "readings": list(starts.READINGS)},
     "bags": {"fetch": False, "size": 10, "words": 20, "n_iter": 10, "n_chains": 1, "lda_iter": 5}
     | {"all_seeds": 1, "all_clusters": [5], "all_iter": 6, "all_chains": 1},
+    "numbers": {"sets": {"zoo": [1, 3]}, "most": 60, "max_clusters": 4, "cv": 2}
+    | {"fit": {"n_iter": 10, "n_chains": 1}, "select": {"n_iter": 6, "n_chains": 1}},
+    "clusters": {"clusters": [1, 2], "features": [6], "cases": [30], "n_iter": 10, "n_chains": 1},
     "peers": {
         "sets": {name: peers.plan(40, 2, 2, 2, 2, 2) for name in ("digits", "subspaces")},
         "bayescase": {"n_iter": 10, "n_chains": 1},

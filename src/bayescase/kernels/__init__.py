@@ -1,6 +1,6 @@
 """The equations compiled, and the engines that run them. The rest of the package uses what is named here and nothing else.
 
-`contract` says what an engine must offer; the CPU is the first one. `Driver` and `sweeps` move a chain.
+`contract` says what an engine must offer; the CPU is one, a GPU another. `Driver` and `sweeps` move a chain.
 """
 
 from .contract import Best, Candidates, Counts, Engine, Moved, Rows
@@ -11,6 +11,7 @@ from .cpu.profiles import best_profile, value_counts
 from .cpu.threads import Threads, threads_for
 from .disk.engine import DiskEngine
 from .driver import Driver, sweeps
+from .opening import check_device, open_engine
 from .rng import stream
 
 __all__ = [
@@ -28,11 +29,13 @@ __all__ = [
     "Rows",
     "Threads",
     "best_profile",
+    "check_device",
     "copied",
     "fold_in",
     "log_probability",
     "make_block",
     "make_fold",
+    "open_engine",
     "row_hashes",
     "stream",
     "sweeps",

@@ -123,20 +123,31 @@ def update(
         if "c" in learn.names:
             hyper = hyper._replace(c=slice_log("c", hyper.c, lambda x: counts.log_x(hyper.lam, x), rng))
     if "q" in learn.names:
-        on, free = bits_on_and_free(driver.book, state, learn.q_free)
+        there = bits_there(driver.book, state) & learn.q_free
+        idle = there & idle_bits(state, driver.omega_held)
+        on, free = int(state.omega[there & ~idle].sum()), int((there & ~idle).sum())
         q = np.clip(rng.beta(1 + on, 1 + free - on), 1 / LARGEST, 1 - 1 / LARGEST)
         hyper = hyper._replace(q=np.where(learn.q_free, q, hyper.q))
+        if idle.any():
+            state.omega[idle] = rng.random(int(idle.sum())) < q
     return hyper
 
 
-def bits_on_and_free(book: Codebook, state: State, q_free: np.ndarray) -> tuple[int, int]:
-    """(bits of ω that are on, all bits) of those whose q is learned; of a bag only the prototype's items have one."""
-    there = q_free.copy()
+def bits_there(book: Codebook, state: State) -> np.ndarray:
+    """(S, D) Which bits of ω there are: of a bag only those of the prototype's items."""
+    there = np.ones(state.omega.shape, dtype=bool)
     there[:, book.n_single :] = False
     for s, codes in enumerate(state.u[:, book.n_single :]):
-        columns = book.column[codes[codes >= 0]]
-        there[s, columns] = q_free[s, columns]
-    return int(state.omega[there].sum()), int(there.sum())
+        there[s, book.column[codes[codes >= 0]]] = True
+    return there
+
+
+def idle_bits(state: State, held: np.ndarray) -> np.ndarray:
+    """(S, D) Bits of clusters without cells that nobody holds. No case speaks for them, so q is drawn without them, and they
+    with it: else q would follow the many that it has drawn itself, and hardly move where most labels are not in use."""
+    empty = np.add.reduce(state.n_sv, axis=0) == 0
+    idle = np.repeat(empty[:, None], state.omega.shape[1], axis=1)
+    return idle & (held < 0) if len(held) else idle
 
 
 # --- the number of clusters ---------------------------------------------------------------------------------------------

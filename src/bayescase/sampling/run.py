@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import BayescaseWarning
-from ..kernels import CpuEngine, DiskEngine, Driver, Engine
+from ..kernels import DiskEngine, Driver, Engine, open_engine
 from . import checkpoint as checkpoints
 from .chain import Chain
 from .checkpoint import Stage
@@ -52,16 +52,16 @@ class Draws(NamedTuple):
 
 
 class Run:
-    """Chains in motion. The numbers depend on the problem alone, not on n_jobs or on interruptions.
+    """Chains in motion. The numbers depend on the problem alone, not on n_jobs, the device or interruptions.
 
     `advance` makes sweeps, `extend` asks for more of them, `repin` changes pins and priors, `save` and `resume` keep the run on
     disk, and `draws` is what there is to show. Close it, or use it in a `with` statement.
     """
 
-    def __init__(self, problem: Problem, n_jobs: int = 1):
+    def __init__(self, problem: Problem, n_jobs: int = 1, device: str = "cpu"):
         self.problem, self.stage, self.print = problem, Stage(), ""
         data, S, n_chains = problem.data, len(problem.hyper.beta), problem.plan.n_chains
-        self.engine: Engine = open_engine(problem, S, n_jobs)
+        self.engine: Engine = engine_of(problem, S, n_jobs, device)
         at_once = self.engine.chains_at_once
         self.map = self.engine.threads.pool.map if at_once > 1 else map
         self.drivers: SimpleQueue[Driver] = SimpleQueue()
@@ -179,11 +179,11 @@ class Run:
         self.close()
 
 
-def open_engine(problem: Problem, S: int, n_jobs: int) -> Engine:
+def engine_of(problem: Problem, S: int, n_jobs: int, device: str) -> Engine:
     """The engine that has the rows: in memory, or wherever they are stored."""
-    stored = problem.stored
+    stored, plan = problem.stored, problem.plan
     if stored is None:
-        return CpuEngine(problem.data, S, problem.plan.n_chains, n_jobs)
+        return open_engine(problem.data, S, plan.n_chains, n_jobs, device, plan.sampler)
     return DiskEngine(stored.cached, problem.data, stored.log_weight, stored.folder, S, n_jobs)
 
 

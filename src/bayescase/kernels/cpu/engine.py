@@ -75,6 +75,9 @@ class CpuRows:
         self.threads.each(self.parts, work, lambda scratch: moved.add(scratch.tally))
         return moved
 
+    def put_memberships(self, mean: np.ndarray) -> None:
+        self.memberships[:] = mean
+
     def new_means(self, keep_former: bool = False) -> None:
         self.former = self.memberships.astype(np.float16) if keep_former else None
         self.memberships[:] = 0.0
@@ -134,7 +137,7 @@ class CpuRows:
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         self.put_labels(arrays["z"])
-        self.memberships[:] = arrays["memberships"]
+        self.put_memberships(arrays["memberships"])
 
 
 def take_cells(codes: np.ndarray, first: np.ndarray, rows: np.ndarray) -> tuple[Cells, np.ndarray]:
