@@ -97,6 +97,7 @@ def fit(
     check_output(output, data, ours=is_model, force=force)
     if cache is not None and not out_of_core:
         raise click.UsageError("--cache needs --out-of-core.")
+    label = options["label"]
     X, settings, names, known = what_to_fit(data, options, out_of_core)
     model = BayesianCaseModel(
         clusters,
@@ -111,7 +112,7 @@ def fit(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the verdict is printed
         model.fit(X, case_names=names, checkpoint=checkpoint, cache=cache, candidates=candidates)
-    finish(model, data, output, as_json, None if known is None else (options["label"], known))
+    finish(model, data, output, as_json, None if known is None else (label, known))
 
 
 def what_to_fit(data: str, options: dict[str, Any], out_of_core: bool) -> tuple[Any, dict[str, Any], Any, Any]:
