@@ -14,7 +14,7 @@ typedef long long i64;
 #define HD __host__ __device__ __forceinline__
 #define APART __host__ __device__ __noinline__  // rare: a copy in every place would crowd the instruction cache
 #define KERNEL extern "C" __global__ void __launch_bounds__(256)
-#define KERNEL_OF_THREE extern "C" __global__ void __launch_bounds__(256, 3)  // blocks at a time
+#define CROWDED_KERNEL extern "C" __global__ void __launch_bounds__(256, 8)  // as many blocks at a time as there can be
 #define FIRST ((i64)blockIdx.x * blockDim.x + threadIdx.x)
 #define STEP ((i64)gridDim.x * blockDim.x)
 #define LOCAL_FIRST ((int)threadIdx.x)
@@ -47,7 +47,7 @@ using namespace std;
 #define HD inline
 #define APART inline
 #define KERNEL extern "C" void
-#define KERNEL_OF_THREE KERNEL
+#define CROWDED_KERNEL KERNEL
 #define FIRST ((i64)0)
 #define STEP ((i64)1)
 #define LOCAL_FIRST 0

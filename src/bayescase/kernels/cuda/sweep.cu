@@ -89,7 +89,7 @@ KERNEL update_single(DATA_ARGS, TABLES_ARGS, i64 number, int n_values, short *on
 }
 
 // The listed rows, each by a warp: relabel moves of those with several labels, and cell moves.
-KERNEL_OF_THREE update_listed(DATA_ARGS, TABLES_ARGS, i64 number, int n_values, LABEL *z, short *one, const short *held, int by_cell,
+CROWDED_KERNEL update_listed(DATA_ARGS, TABLES_ARGS, i64 number, int n_values, LABEL *z, short *one, const short *held, int by_cell,
                      u64 key, int *delta, int *n_rows, int *main, Moved *moved, const unsigned *list, char *memory) {
     DATA_HERE
     TABLES_HERE
