@@ -107,7 +107,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         cell by cell. Both sample the same posterior.
     moves : bool, default=False
         With sampler="rows", also move many cases at once: clusters are merged, split and split anew. It samples the same
-        posterior, and takes two to five times as long; on some tables chains mix better. Tables of more than 16 million cells
+        posterior, and takes up to seven times as long; on some tables chains mix better. Tables of more than 16 million cells
         go without.
     n_iter : int or "auto", default=1000
         Sweeps of each chain, burn-in included. "auto" goes on until `diagnostics_` finds no fault: it asks after max_iter / 2ᵏ
