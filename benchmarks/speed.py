@@ -122,7 +122,7 @@ class Ours:
         self.hyper = make_hyper(S, data.book.n_columns, alpha=0.01, **prior)
         self.engine = CpuEngine(data, S, 1, threads)
         self.rows, self.candidates = self.engine.rows(0), self.engine.candidates
-        self.rows.put_labels(init(data, self.hyper, start, np.random.default_rng(0), out=self.rows.labels()))
+        self.rows.put_labels(init(data, self.hyper, start, np.random.default_rng(0)))
         self.driver = Driver(data, count_observed(data.x, data.bags), self.hyper, self.engine.threads)
         self.state, self.sweep, self.stream, self.t = new_state(data, S), sweeps[sampler], stream, 0
         self.state.n_sv[:], self.state.n_rows[:] = self.rows.recount(len(self.state.n_sv))
