@@ -447,8 +447,10 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         except BaseException:
             run.close()
             raise
-        self.__dict__.pop("_run", None)
-        self._place = place  # temporary files go with it
+        for name in ("_run", "_place"):
+            self.__dict__.pop(name, None)
+        if place is not None:
+            self._place = place  # temporary files go with it
         if self.warm_start:
             self._run = run
         else:
@@ -597,6 +599,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         ndarray of shape (n_samples, n_clusters)
             Memberships; each row sums to 1.
         """
+        check_is_fitted(self)
         n_jobs = effective_n_jobs(self.n_jobs)
         if is_large(X):
             return np.concatenate([predicting.memberships(self.fitted_, part, n_jobs) for part in self._encode_parts(X)])
@@ -615,6 +618,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         ndarray of shape (n_samples,)
             Numbers of clusters, from 0.
         """
+        check_is_fitted(self)
         if is_large(X):
             n_jobs, parts = effective_n_jobs(self.n_jobs), self._encode_parts(X)
             return np.concatenate([predicting.memberships(self.fitted_, part, n_jobs).argmax(axis=1) for part in parts])
@@ -635,6 +639,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         ndarray of shape (n_samples,)
             Natural logarithms.
         """
+        check_is_fitted(self)
         n_jobs = effective_n_jobs(self.n_jobs)
         if is_large(X):
             return np.concatenate([predicting.log_probabilities(self.fitted_, part, n_jobs) for part in self._encode_parts(X)])

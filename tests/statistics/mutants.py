@@ -136,7 +136,7 @@ BROKEN = {
         "state.n_rows[a, size] += 1",
     ),
     "reseat with several tables": (HYPER, HYPER, "reseat_some", "chosen = (n > 0) & (own == 1)", "chosen = n > 0"),
-    "reseat held rows": (HYPER, HYPER, "main_label", " & (held < 0)", ""),
+    "reseat held rows": (HYPER, HYPER, "main_label", "same & (n > 0) & (held < 0)", "same & (n > 0)"),
     "t without its cells": (
         BAGS,
         DRIVER,
