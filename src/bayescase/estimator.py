@@ -355,8 +355,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         cache: str | PathLike[str] | None,
     ) -> BayesianCaseModel:
         """`fit` for a table that stays on disk."""
-        check_large(settings, given, self.device)
         source = X if isinstance(X, Source) else open_source(X)
+        check_large(settings, given, self.device)
         catalogue = given.candidates if isinstance(given.candidates, Table) else None
         place = Place(cache, watch.checkpoint)
         try:
