@@ -6,7 +6,6 @@ import os
 import shutil
 import sys
 import warnings
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,9 +18,8 @@ from ..reading.cache import Cached, cache, learn, print_of
 from ..reading.encoder import CaseEncoder
 from ..reading.encoding import types_in_words
 from ..reading.rules import Asked
-from ..reading.similarity import similarity_table
 from ..reading.tables import Table
-from ..state import Cells, Codes, chunks, count_observed, distinct, make_data, smallest_int
+from ..state import Cells, Codes, chunks, count_observed, distinct, smallest_int
 from ..storage import Mapped, replacing
 from .hyper import gamma_by_counts
 from .places import Place, passing
@@ -37,6 +35,7 @@ from .problem import (
     encode_candidates,
     make_plan,
     make_priors,
+    put_together,
 )
 from .stored import Stored, sample_rows
 from .weights import base_of, cost_of_gaps, warn_empty
@@ -83,7 +82,7 @@ def check_large(settings: Settings, given: Given, device: str) -> None:
 def prepare_large(cached: Cached, settings: Settings, given: Given, seed: int, folder: Path) -> Problem:
     """A Problem from the codes of a table on disk: that of the same table in memory, but for where the cases are."""
     encoding, about = cached.encoding, cached.about
-    settings, N = replace(settings.for_features(encoding), moves=False), len(cached)  # a move needs all labels at hand
+    settings, N = settings.for_features(encoding), len(cached)
     S = count_labels(settings, N)
     if not encoding.bags:
         warn_empty(about.empty, about.n_empty)
@@ -94,18 +93,8 @@ def prepare_large(cached: Cached, settings: Settings, given: Given, seed: int, f
     q, q_free = check_q(settings.q, settings.subspace_prior, S, encoding)
     held = check_prior_of_rows(given, settings, cases if catalogue is None else catalogue, q, N, encoding)
     counts = np.array(about.counts)
-    data = make_data(
-        cases.x,
-        encoding.offset,
-        None if catalogue is None else catalogue.x,
-        held.weight,
-        similarity_table(settings.similarity, encoding),
-        None,
-        held.omega,
-        bags=cases.bags,
-        candidate_bags=None if catalogue is None or catalogue.bags is None else distinct(catalogue.bags),
-        base=base_of(counts, encoding.offset) if settings.base == "frequency" else None,
-    )
+    base = base_of(counts, encoding.offset) if settings.base == "frequency" else None
+    data = put_together(encoding, settings, cases, catalogue, held, base)
     log_weight: np.ndarray | Mapped = data.log_weight
     if data.own_cases:
         log_weight = weigh_stored(cached, q, folder)

@@ -133,7 +133,21 @@ def prepare(table: Table, encoding: Encoding, settings: Settings, given: Given, 
     catalogue = encode_candidates(given.candidates, encoding, N, seed, cases)
     q, q_free = check_q(settings.q, settings.subspace_prior, S, encoding)
     held = check_prior_of_rows(given, settings, cases if catalogue is None else catalogue, q, N, encoding)
-    data = make_data(
+    base = frequencies(cases, encoding.offset) if settings.base == "frequency" else None
+    data = put_together(encoding, settings, cases, catalogue, held, base)
+    hyper, learn = make_priors(settings, q, q_free)
+    if settings.auto:
+        hyper = hyper._replace(gamma=gamma_of(data))
+    labels = None if given.labels is None else check_labels(given.labels, cases, S)
+    plan = make_plan(settings, labels, hyper.alpha == 0, seed)
+    return Problem(encoding, data, hyper, learn, plan, count_observed(cases.x, cases.bags))
+
+
+def put_together(
+    encoding: Encoding, settings: Settings, cases: Codes, catalogue: Codes | None, held: Held, base: np.ndarray | None
+) -> Data:
+    """The arrays of a run, from what is known of its cases and of the catalogue."""
+    return make_data(
         cases.x,
         encoding.offset,
         None if catalogue is None else catalogue.x,
@@ -143,14 +157,8 @@ def prepare(table: Table, encoding: Encoding, settings: Settings, given: Given, 
         held.omega,
         bags=cases.bags,
         candidate_bags=None if catalogue is None or catalogue.bags is None else distinct(catalogue.bags),
-        base=frequencies(cases, encoding.offset) if settings.base == "frequency" else None,
+        base=base,
     )
-    hyper, learn = make_priors(settings, q, q_free)
-    if settings.auto:
-        hyper = hyper._replace(gamma=gamma_of(data))
-    labels = None if given.labels is None else check_labels(given.labels, cases, S)
-    plan = make_plan(settings, labels, hyper.alpha == 0, seed)
-    return Problem(encoding, data, hyper, learn, plan, count_observed(cases.x, cases.bags))
 
 
 def encode_candidates(given: Table | int | None, encoding: Encoding, N: int, seed: int, cases: Codes | Cached) -> Codes | None:
