@@ -58,7 +58,7 @@ class HostMachine:
     def park(self, there):
         return there.copy()
 
-    def stream(self):
+    def stream(self, number):
         return contextlib.nullcontext()
 
     def free_bytes(self):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
@@ -143,17 +142,9 @@ class Workers:
     def __init__(self, machine: Machine, cells: DeviceCells, make: Callable[[], Any]):
         self.machine, self.cells = machine, cells
         self.desks = [make() for _ in range(1 if cells.resident else AT_ONCE)]
-        self.free: SimpleQueue[Any] = SimpleQueue()
-        for desk in self.desks:
-            self.free.put(desk)
-
-    @contextmanager
-    def desk(self) -> Iterator[Any]:
-        found = self.free.get()
-        try:
-            yield found
-        finally:
-            self.free.put(found)
+        self.free: SimpleQueue[int] = SimpleQueue()
+        for number in range(len(self.desks)):
+            self.free.put(number)
 
     def each(self, work: Callable[[Any, CodeBlock], None]) -> None:
         """work(desk, block) for every block."""
@@ -162,8 +153,12 @@ class Workers:
             return
 
         def task(block: CodeBlock) -> None:
-            with self.desk() as desk, self.machine.stream():
-                work(desk, block)
+            number = self.free.get()
+            try:
+                with self.machine.stream(number):
+                    work(self.desks[number], block)
+            finally:
+                self.free.put(number)
 
         with ThreadPoolExecutor(len(self.desks)) as pool:
             list(pool.map(task, self.cells.blocks))

@@ -18,7 +18,7 @@ from .machine import Bundle, Machine
 from .rows import CudaRows
 
 CHAINS_AT_ONCE = 2
-LARGE_TABLES = 1 << 18  # entries: below, threads cost the driver more than they save
+FOR_A_THREAD = 1 << 12  # entries of the driver's tables: with fewer, a thread costs more than it saves
 LEAST_ROWS = 1 << 10  # of a block, unless there are fewer
 
 
@@ -133,8 +133,8 @@ class CudaEngine:
         self.machine, self.data, self.S = machine, data, S
         parts = [] if fits(machine, data, S, n_chains) else cut_rows(machine, data, S, n_chains)
         self.chains_at_once = 1 if parts else min(n_chains, CHAINS_AT_ONCE)
-        small = self.chains_at_once > 1 or data.offset[-1] * S < LARGE_TABLES
-        self.threads = Threads(data, S, max(n_jobs, 2), 1 if small else n_jobs)
+        n_blocks = 1 if self.chains_at_once > 1 else max(1, min(n_jobs, int(data.offset[-1]) * S // FOR_A_THREAD))
+        self.threads = Threads(data, S, max(n_jobs, 2), n_blocks)
         self.cells = DeviceCells(machine, data.cases, data.book, S, parts)
         same = data.candidates is data.x and data.candidate_bags is data.bags
         of_catalogue = cut_rows(machine, data, S, n_chains, catalogue=True) if parts and not same else []

@@ -47,8 +47,8 @@ class Machine(Protocol):
     def park(self, there: Any) -> np.ndarray:
         """A copy of an array here, where it is fast to send."""
 
-    def stream(self) -> AbstractContextManager[Any]:
-        """Let this thread's copies and kernels run beside those of others; at the end they are done."""
+    def stream(self, number: int) -> AbstractContextManager[Any]:
+        """Let this thread's copies and kernels run beside those of other numbers; at the end they are done."""
 
     def free_bytes(self) -> int:
         """Memory that can be had."""
@@ -82,7 +82,7 @@ class Cuda:
                 are=f"is {count} GPU" if count == 1 else f"are {count} GPUs",
             )
         self.xp, self.cupy, self.name = cupy, cupy, name
-        self.device = cupy.cuda.Device(number)
+        self.device, self.streams = cupy.cuda.Device(number), dict[int, Any]()
         self.device.use()
         attributes = self.device.attributes
         self.n_sm = int(attributes["MultiProcessorCount"])
@@ -130,7 +130,11 @@ class Cuda:
 
     def lend(self, host: np.ndarray) -> Any:
         self.use()
-        there = self.cupy.empty(host.shape, dtype=host.dtype)
+        try:
+            there = self.cupy.empty(host.shape, dtype=host.dtype)
+        except self.cupy.cuda.memory.OutOfMemoryError:  # the pool may hold what another stream has given back
+            self.cupy.get_default_memory_pool().free_all_blocks()
+            there = self.cupy.empty(host.shape, dtype=host.dtype)
         there.set(host)
         return there
 
@@ -140,9 +144,11 @@ class Cuda:
         return here
 
     @contextmanager
-    def stream(self) -> Iterator[None]:
+    def stream(self, number: int) -> Iterator[None]:
         self.use()
-        with self.cupy.cuda.Stream() as own:
+        if number not in self.streams:  # the pool keeps memory for each: there should be few
+            self.streams[number] = self.cupy.cuda.Stream()
+        with self.streams[number] as own:
             yield
             own.synchronize()
 
