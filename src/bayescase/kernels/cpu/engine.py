@@ -159,19 +159,17 @@ class CpuCandidates:
         S = copies.top.shape[1]
         best = Best.none(S, self.most)
 
-        def collect(scratch: Scratch) -> None:
-            score, row, _ = scratch.best
-            better = (score > best.score) | ((score == best.score) & (row < best.row))
-            best.score[better], best.row[better] = score[better], row[better]
-
         self.threads.each(
             self.parts,
             lambda scratch, lo, hi: score_p(self.block, self.log_weight, copies, key, scratch.best, lo, hi),
-            collect,
+            lambda scratch: best.offer(scratch.best.score, scratch.best.row),
         )
         codes, first = self.cells
-        for s, m in enumerate(best.row):
-            best.codes[s, : first[m + 1] - first[m]] = codes[first[m] : first[m + 1]]
+        if self.block.width:
+            best.codes[:] = codes.reshape(-1, self.most)[best.row]
+        else:
+            for s, m in enumerate(best.row):
+                best.codes[s, : first[m + 1] - first[m]] = codes[first[m] : first[m + 1]]
         best.log_weight[:] = self.log_weight[best.row, np.arange(S) % self.log_weight.shape[1]]
         best.row[:] += self.block.number
         return best
