@@ -30,7 +30,7 @@ class DiskRows:
         self.threads, self.cached, self.folder, self.chain = threads, cached, folder, chain
         self.S, self.longest = sizes
         self.held = NONE
-        N, kind = len(cached), np.int16 if self.S < 2**15 else np.int32
+        N, kind = len(cached), np.int16 if smallest_int(self.S).itemsize == 1 else np.int32
         self.z = Mapped.create(self.file("z"), smallest_int(self.S), (cached.about.n_cells,))
         self.one = Mapped.create(self.file("one"), kind, (N,))
         self.memberships = Mapped.create(self.file("memberships"), np.float32, (N, self.S))
@@ -49,7 +49,7 @@ class DiskRows:
         """The rows of a block; what changes in them is written back."""
         cached, rows = self.cached, self.cached.rows(b)
         cells, z, one = cached.cells(rows), self.z[cached.span(rows)], self.one[rows]
-        labels = one.astype(np.int64)
+        labels = one.copy()
         held = self.held[rows] if len(self.held) else NONE
         yield Block(
             cells.codes,
