@@ -14,7 +14,8 @@ try:
     from matplotlib.figure import Figure
     from matplotlib.font_manager import FontProperties, findfont, get_font
     from matplotlib.lines import Line2D
-    from matplotlib.patches import FancyBboxPatch, Rectangle
+    from matplotlib.patches import FancyBboxPatch, PathPatch, Rectangle
+    from matplotlib.path import Path
 except ImportError as error:
     raise ImportError("Plots and reports need matplotlib; install it with: pip install 'bayescase[plots]'") from error
 
@@ -25,6 +26,8 @@ __all__ = [
     "Figure",
     "Line2D",
     "ListedColormap",
+    "Path",
+    "PathPatch",
     "Rectangle",
     "Sheet",
     "label_x",

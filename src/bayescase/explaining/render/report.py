@@ -9,11 +9,13 @@ import numpy as np
 
 from ... import __version__
 from ...fitted import Fitted
-from ...sampling.diagnostics import in_words
+from ...sampling.diagnostics import in_words, short
 from ...storage import replacing
 from ..agreement import explain_agreement
 from ..clusters import explain
-from ..explanation import AgreementExplanation, ClusterExplanation, ModelExplanation
+from ..differences import explain_differences
+from ..explanation import AgreementExplanation, ClusterExplanation, DifferencesExplanation, ModelExplanation
+from ..overall import in_chain
 from ..parts import most_telling
 from ..tree import explain_tree
 from ..words import counted, cut, listed, percent, phrase, show
@@ -40,6 +42,7 @@ from .images import APART, EMPTY, MARKED, image_title, pixel_role
 from .sweeps import MANY_CLUSTERS, plot_ribbon
 
 FEATURES, OTHERS, AGREEMENTS, VALUES = 25, 3, 8, 30  # features of a table, clusters told apart, agreements drawn, values
+MOVING = 60  # cases that chains disagree about
 ABOUT = (
     "Each cluster is shown by a prototype, a real case that stands for it, and by what it has more often than the other "
     "clusters. Its key features, marked by a square, are those in which its cases copy the prototype. Beside a prototype and "
@@ -76,7 +79,7 @@ def make_page(fitted: Fitted, image_shape: Shape = None, title: str | None = Non
     """The report, as blocks."""
     if image_shape is not None:
         image_shape = check_shape(image_shape, len(fitted.encoding.features))
-    explained = explain(fitted)
+    explained, differences = explain(fitted), explain_differences(fitted)
     title = f"{counted(explained.n_cases)} in {counted(len(explained.clusters), 'cluster')}" if title is None else title
     sections = (
         Section("short", "In short", in_short(explained, image_shape)),
@@ -84,6 +87,7 @@ def make_page(fitted: Fitted, image_shape: Shape = None, title: str | None = Non
         Section("apart", "What sets the clusters apart", apart(explained)),
         *([Section("fold", "Which clusters may be told as one", (folds(fitted),))] if several(fitted) else []),
         Section("members", "Which case belongs where", (members(fitted),)),
+        *([Section("differences", "Where the chains differ", differ(differences))] if differences.ways else []),
         Section("sure", "How sure are prototypes and key features?", how_sure(fitted, explained)),
         Section("trust", "Can it be trusted?", trust(fitted, explained)),
     )
@@ -283,6 +287,31 @@ def members(fitted: Fitted) -> Picture:
     )
 
 
+def differ(found: DifferencesExplanation) -> tuple[Block, ...]:
+    about = "A chain is one search for the clusters, from a start of its own. Where chains end in different clusters, the data"
+    about += " leave it open which cases belong together."
+    moves = [(way.title, "; ".join(found.moves(way)[:OTHERS]) or "the same main clusters") for way in found.ways]
+    heads = tuple(f"chain {c}" for c in range(found.n_chains))
+    rows = [(case.name, f"cluster {case.cluster}", *map(in_chain, case.chains)) for case in found.cases[:MOVING]]
+    left = len(found.cases) - len(rows)
+    caption = "Cases that belong to one cluster or another; “other” is a cluster that is not shown"
+    alike = [
+        (found.title_of(c.cluster), "yes" if c.same else "no", *(percent(share) for share in c.alike)) for c in found.clusters
+    ]
+    alt = "Bands lead from the clusters that are shown to those of the other chains, coloured where cases change clusters."
+    return (
+        Text(about),
+        picture(
+            plots.plot_differences(found),
+            alt,
+            found.sentence,
+            table("What is otherwise in other chains", ("chains", "the largest differences"), moves),
+            table("How much of each cluster the chains share", ("cluster", "the same in all", *heads), alike),
+            table(caption + (f"; {counted(left)} not listed" if left else ""), ("case", "shown", *heads), rows),
+        ),
+    )
+
+
 def how_sure(fitted: Fitted, explained: ModelExplanation) -> tuple[Block, ...]:
     shown = explained.clusters[:MANY_CLUSTERS]
     rows = [
@@ -331,7 +360,7 @@ def ribbon(fitted: Fitted, explained: ModelExplanation) -> Picture:
 def trust(fitted: Fitted, explained: ModelExplanation) -> tuple[Block, ...]:
     found = fitted.diagnostics
     quantities = [
-        (in_words(name), f"{of.mean:.5g}", f"{of.sd:.3g}", f"{of.r_hat:.3f}", f"{of.ess_bulk:.0f}", f"{of.ess_tail:.0f}")
+        (in_words(name), f"{of.mean:.5g}", f"{of.sd:.3g}", short(of.r_hat), f"{of.ess_bulk:.0f}", f"{of.ess_tail:.0f}")
         for name, of in found.quantities.items()
     ]
     head = ("quantity", "mean", "standard deviation", "R-hat", "effective draws", "in the tails")
@@ -348,6 +377,7 @@ def trust(fitted: Fitted, explained: ModelExplanation) -> tuple[Block, ...]:
         Text(explained.verdict),
         *([Text(explained.advice)] if explained.advice else []),
         table("Have the chains converged?", head, quantities, (1, 2, 3, 4, 5)),
+        *([Text(found.details, soft=True)] if found.details else []),
         table("Hyperparameters", ("name", "value", "how it was found"), settings, (1,)),
         *([table("How many clusters?", ("clusters in use", "probability"), how_many, (1,))] if how_many else []),
         Text(f"{counted(explained.chains, 'chain')} of {counted(explained.sweeps, 'sweep')}."),
