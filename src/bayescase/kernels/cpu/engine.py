@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...state import Cells, Data, Hyper, chunks, longest, smallest_int
+from ...state import Cells, Data, Hyper, has_gaps, longest, smallest_int
 from ..contract import Best, Candidates, Counts, Moved
 from .means import add_memberships, add_overlap, fill_counts, find_single, spell_out
 from .rows import score_p, update_z
@@ -36,10 +36,6 @@ def make_block(cells: Cells, width: int, z: np.ndarray | None = None, held: np.n
     z = NONE.astype(np.uint8) if z is None else z.reshape(-1)
     one = np.full(len(cells.first) - 1 if len(z) else 0, -1)
     return Block(cells.codes, z, one, first, held, len(cells.first) - 1, width, int(number), has_gaps(cells.codes))
-
-
-def has_gaps(codes: np.ndarray) -> bool:
-    return any(bool((codes[part] < 0).any()) for part in chunks(len(codes), 1))
 
 
 def width_of(data: Data) -> int:
