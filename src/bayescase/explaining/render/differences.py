@@ -9,8 +9,8 @@ from ..words import counted
 from .checks import check_kind, empty_figure
 from .drawing import ACCENT, FAINT, GREY, INK, NORMAL, SMALL, Figure, Path, PathPatch, Rectangle, Sheet
 
-LEFT, BANDS, RIGHT, THICK = 3.3, 2.3, 3.1, 0.07  # inches: words, bands, words, a bar
-TOP, HEAD, FOOT, GAP = 0.75, 0.42, 0.3, 0.07  # the sentence, the title of a panel, below it, between bars
+LEFT, BANDS, RIGHT, THICK = 3.0, 1.7, 2.6, 0.07  # inches: words, bands, words, a bar
+HEAD, FOOT, GAP = 0.27, 0.3, 0.07  # the title of a panel, below it, between bars
 LEAST, TALL, LINE = 0.19, 2.4, 0.14  # inches of a bar at least, of all bars together, about, and of a line of words
 MOST_WAYS = 3
 
@@ -41,15 +41,17 @@ def plot_differences(differences: DifferencesExplanation) -> Figure:
         Not shown and not saved: `figure.savefig` does that.
     """
     check_kind(differences, DifferencesExplanation, "model.explain_differences()")
-    ways = differences.ways[:MOST_WAYS]
-    if not ways:
-        return empty_figure(differences.sentence)
-    wide = LEFT + BANDS + RIGHT
+    return draw_differences(differences, differences.sentence) if differences.ways else empty_figure(differences.sentence)
+
+
+def draw_differences(differences: DifferencesExplanation, sentence: str = "") -> Figure:
+    """The same, of chains that do differ, with a sentence above it or none."""
+    ways, wide = differences.ways[:MOST_WAYS], LEFT + BANDS + RIGHT
     sheet = Sheet(wide, 1.0)
-    lines = sheet.wrap(differences.sentence, wide - 0.3, NORMAL, "normal", 3)
+    lines = sheet.wrap(sentence, wide - 0.3, NORMAL, "normal", 3) if sentence else []
     for k, line in enumerate(lines):
         sheet.write(0.15, 0.25 + 0.2 * k, line)
-    top = TOP + 0.2 * (len(lines) - 1)
+    top = 0.25 + (0.3 + 0.2 * len(lines) if lines else 0.0)
     for way in ways:
         top = draw_way(sheet, differences, way, top)
     hidden = len(differences.ways) - len(ways)
@@ -64,16 +66,17 @@ def draw_way(sheet: Sheet, differences: DifferencesExplanation, way: Way, top: f
     """One panel; returns where the next one begins."""
     sheet.write(LEFT - 0.1, top, "Shown", size=SMALL, weight="bold", ha="right")
     sheet.write(LEFT + BANDS + 0.15, top, way.title, fit=RIGHT - 0.25, size=SMALL, weight="bold")
-    top += HEAD - 0.15
+    top += HEAD
     here, there = (bars(sizes(way.flows, side), top) for side in ("cluster", "part"))
     for s, bar in here.items():
         same = all(flow.to == s for flow in way.flows if flow.cluster == s) and bar.size == there.get(s, bar).size
-        words = f"{differences.title_of(s)}: {counted(bar.size)}"
-        sheet.write(LEFT - 0.1, middle(bar), words, fit=LEFT - 0.25, size=SMALL, ha="right", color=GREY if same else "black")
+        cases = f": {counted(bar.size)}"
+        words = sheet.cut(differences.title_of(s), LEFT - 0.25 - sheet.width_of(cases, SMALL), SMALL) + cases
+        sheet.write(LEFT - 0.1, middle(bar), words, size=SMALL, ha="right", color=GREY if same else "black")
         draw_bar(sheet, LEFT, bar)
     for t, bar in there.items():
         to = next(flow.to for flow in way.flows if flow.part == t)
-        words = f"{'a cluster that is not shown' if to is None else f'cluster {to}'}: {counted(bar.size)}"
+        words = f"{'none of these' if to is None else f'cluster {to}'}: {counted(bar.size)}"
         sheet.write(LEFT + BANDS + 0.15, middle(bar), words, fit=RIGHT - 0.25, size=SMALL)
         draw_bar(sheet, LEFT + BANDS, bar)
     draw_bands(sheet, way, here, there)
@@ -108,19 +111,26 @@ def draw_bar(sheet: Sheet, x: float, bar: Bar) -> None:
 def draw_bands(sheet: Sheet, way: Way, here: dict[int, Bar], there: dict[int, Bar]) -> None:
     """From left to right, those of a bar one below the other in the order of the other side."""
     left, right = ({s: bar.top for s, bar in side.items()} for side in (here, there))
-    starts, written = {}, -1.0  # where the last count stands: the next must not run into it
+    starts: dict[Flow, float] = {}
     for flow in sorted(way.flows, key=lambda f: (f.cluster, f.part)):
-        top, high = left[flow.cluster], here[flow.cluster].high * flow.size / here[flow.cluster].size
-        starts[flow] = top
-        left[flow.cluster] += high
-        if flow.to != flow.cluster and top + high / 2 >= written + LINE:
-            written = top + high / 2
-            sheet.write(LEFT + 0.1, written, f"{flow.size:,}", size=SMALL, zorder=4)
+        starts[flow] = left[flow.cluster]
+        left[flow.cluster] += here[flow.cluster].high * flow.size / here[flow.cluster].size
+    write_counts(sheet, way, here, starts)
     for flow in sorted(way.flows, key=lambda f: (f.part, f.cluster)):
         a, b = starts[flow], right[flow.part]
         a_high, b_high = (bar.high * flow.size / bar.size for bar in (here[flow.cluster], there[flow.part]))
         right[flow.part] += b_high
         sheet.ax.add_patch(band(a, a + a_high, b, b + b_high, flow.to != flow.cluster))
+
+
+def write_counts(sheet: Sheet, way: Way, here: dict[int, Bar], starts: dict[Flow, float]) -> None:
+    """How many cases move, where their bands begin; the largest first, and none that would run into another."""
+    written: list[float] = []
+    for flow in sorted((f for f in way.flows if f.to != f.cluster), key=lambda f: -f.size):
+        y = starts[flow] + here[flow.cluster].high * flow.size / here[flow.cluster].size / 2
+        if all(abs(y - other) >= LINE for other in written):
+            written.append(y)
+            sheet.write(LEFT + 0.1, y, f"{flow.size:,}", size=SMALL, zorder=4)
 
 
 def band(a: float, a_end: float, b: float, b_end: float, moves: bool) -> PathPatch:

@@ -67,6 +67,12 @@ class Sheet:
         self.figure.set_size_inches(width, height)
         self.ax.set(xlim=(0, width), ylim=(height, 0), autoscale_on=False)
 
+    def trim(self, top: float) -> None:
+        """Leave out so many inches above."""
+        (left, right), (bottom, _) = self.ax.get_xlim(), self.ax.get_ylim()
+        self.figure.set_size_inches(right - left, bottom - top)
+        self.ax.set(ylim=(bottom, top))
+
     def width_of(self, words: str, size: float = NORMAL, weight: str = "normal") -> float:
         return sum(advance(letter, weight) for letter in words) * size / 72
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from ... import __version__
+from ...errors import advise, in_python
 from ...fitted import Fitted
 from ...sampling.diagnostics import in_words, short
 from ...storage import replacing
@@ -15,7 +16,7 @@ from ..agreement import explain_agreement
 from ..clusters import explain
 from ..differences import explain_differences
 from ..explanation import AgreementExplanation, ClusterExplanation, DifferencesExplanation, ModelExplanation
-from ..overall import in_chain
+from ..overall import FLOWS, in_chain
 from ..parts import most_telling
 from ..tree import explain_tree
 from ..words import counted, cut, listed, percent, phrase, show
@@ -37,9 +38,11 @@ from .blocks import (
     table,
 )
 from .checks import check_shape
+from .differences import draw_differences
 from .html import render_page
 from .images import APART, EMPTY, MARKED, image_title, pixel_role
 from .sweeps import MANY_CLUSTERS, plot_ribbon
+from .trees import draw_tree
 
 FEATURES, OTHERS, AGREEMENTS, VALUES = 25, 3, 8, 30  # features of a table, clusters told apart, agreements drawn, values
 MOVING = 60  # cases that chains disagree about
@@ -82,7 +85,7 @@ def make_page(fitted: Fitted, image_shape: Shape = None, title: str | None = Non
     explained, differences = explain(fitted), explain_differences(fitted)
     title = f"{counted(explained.n_cases)} in {counted(len(explained.clusters), 'cluster')}" if title is None else title
     sections = (
-        Section("short", "In short", in_short(explained, image_shape)),
+        Section("short", "In short", in_short(fitted, explained, image_shape)),
         Section("clusters", "The clusters", clusters(fitted, explained, image_shape)),
         Section("apart", "What sets the clusters apart", apart(explained)),
         *([Section("fold", "Which clusters may be told as one", (folds(fitted),))] if several(fitted) else []),
@@ -94,7 +97,12 @@ def make_page(fitted: Fitted, image_shape: Shape = None, title: str | None = Non
     return Page(title, ABOUT, sections, MADE)
 
 
-def in_short(explained: ModelExplanation, shape: Shape) -> tuple[Block, ...]:
+def advice(fitted: Fitted) -> str:
+    """What to do, in Python's words; where chains differ is on the page."""
+    return advise(fitted.diagnostics.remedies, lambda way: None if way.parameter == "explain_differences" else in_python(way))
+
+
+def in_short(fitted: Fitted, explained: ModelExplanation, shape: Shape) -> tuple[Block, ...]:
     missing = f" {explained.missing:.1%} of the cells are missing." if explained.missing else ""
     trusted = "Trust the clusters:" if not explained.capped else "Trust the clusters, not their number:"
     strong = "Trust it:" if explained.converged else trusted if explained.sound else "Take care:"
@@ -102,7 +110,7 @@ def in_short(explained: ModelExplanation, shape: Shape) -> tuple[Block, ...]:
     head = ("cluster", "name" if shape is None else "what its cases share", "cases", "prototype, with its probability")
     return (
         Text(f"{explained.summary}{missing}"),
-        Verdict((f"{explained.verdict} {explained.advice}".strip(),), strong, bad=not explained.sound),
+        Verdict((f"{explained.verdict} {advice(fitted)}".strip(),), strong, bad=not explained.sound),
         table("All clusters", head, rows, numbers=(2,)),
     )
 
@@ -268,7 +276,7 @@ def folds(fitted: Fitted) -> Picture:
         "Joins, the cheapest first; “less probable” are the cases of the two, the loss is of the mean log probability of a case"
     )
     alt = "Tree: clusters on the left are joined step by step, to one on the right, with the case that then stands for them."
-    return picture(plots.plot_tree(tree), alt, tree.sentence, table(caption, head, rows, (0, 2, 5, 6)))
+    return picture(draw_tree(tree), alt, tree.sentence, table(caption, head, rows, (0, 2, 5, 6)))
 
 
 def members(fitted: Fitted) -> Picture:
@@ -290,7 +298,7 @@ def members(fitted: Fitted) -> Picture:
 def differ(found: DifferencesExplanation) -> tuple[Block, ...]:
     about = "A chain is one search for the clusters, from a start of its own. Where chains end in different clusters, the data"
     about += " leave it open which cases belong together."
-    moves = [(way.title, "; ".join(found.moves(way)[:OTHERS]) or "the same main clusters") for way in found.ways]
+    moves = [(way.title, move) for way in found.ways for move in found.moves(way)[:FLOWS] or ("the same main clusters",)]
     heads = tuple(f"chain {c}" for c in range(found.n_chains))
     rows = [(case.name, f"cluster {case.cluster}", *map(in_chain, case.chains)) for case in found.cases[:MOVING]]
     left = len(found.cases) - len(rows)
@@ -302,7 +310,7 @@ def differ(found: DifferencesExplanation) -> tuple[Block, ...]:
     return (
         Text(about),
         picture(
-            plots.plot_differences(found),
+            draw_differences(found),
             alt,
             found.sentence,
             table("What is otherwise in other chains", ("chains", "the largest differences"), moves),
@@ -375,7 +383,7 @@ def trust(fitted: Fitted, explained: ModelExplanation) -> tuple[Block, ...]:
     how_many = [] if not numbers else [(k, percent(p)) for k, p in numbers.items()]
     return (
         Text(explained.verdict),
-        *([Text(explained.advice)] if explained.advice else []),
+        *([Text(advice(fitted))] if found.remedies else []),
         table("Have the chains converged?", head, quantities, (1, 2, 3, 4, 5)),
         *([Text(found.details, soft=True)] if found.details else []),
         table("Hyperparameters", ("name", "value", "how it was found"), settings, (1,)),
