@@ -23,9 +23,11 @@ from .errors import BayescaseError, ParameterError, Setting
 from .explaining.agreement import explain_agreement
 from .explaining.cases import explain_case
 from .explaining.clusters import explain
+from .explaining.differences import explain_differences
 from .explaining.explanation import (
     AgreementExplanation,
     CaseExplanation,
+    DifferencesExplanation,
     ModelExplanation,
     PairExplanation,
     TreeExplanation,
@@ -56,7 +58,7 @@ from .sampling.checkpoint import seed_of
 from .sampling.diagnostics import Diagnostics, to_arviz
 from .sampling.hyper import Learnable
 from .sampling.large import Sample, check_large, find_results, open_large, prepare_large, read_results, save_results
-from .sampling.places import Place, full_disk
+from .sampling.places import Place
 from .sampling.problem import Given, Settings, is_int, prepare
 from .sampling.prototypes import Candidate
 from .sampling.results import KeptDraws
@@ -360,7 +362,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         catalogue = given.candidates if isinstance(given.candidates, Table) else None
         place = Place(cache, watch.checkpoint)
         try:
-            with full_disk(place):
+            with place.naming():
                 try:
                     cached = open_large(source, new_encoder(self.encoder), catalogue, place, self.verbose)
                 except BayescaseError as error:
@@ -814,6 +816,20 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         fewer = type(self)(**self.get_params(deep=False))
         fewer._show(fold(self.fitted_, n_clusters, tolerance))
         return fewer
+
+    def explain_differences(self) -> DifferencesExplanation:
+        """Where the chains differ: which clusters all of them found, and which cases are in one or another.
+
+        Clusters of two chains are matched so that as many cases as possible are in the same one (the Hungarian method). A table
+        of the cases that move is `pandas.DataFrame(model.explain_differences().cases)`; `plots.plot_differences` draws them.
+
+        Returns
+        -------
+        DifferencesExplanation
+            Prints as text; `to_json` gives plain JSON.
+        """
+        check_is_fitted(self)
+        return explain_differences(self.fitted_)
 
     def explain_agreement(self, cluster: int) -> AgreementExplanation:
         """Which members of a cluster agree with its prototype, key feature by key feature; `plots.plot_agreement` draws it.

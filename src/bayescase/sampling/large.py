@@ -23,7 +23,7 @@ from ..state import Cells, Codes, chunks, count_observed, distinct, smallest_int
 from ..storage import Mapped, replacing
 from .hyper import gamma_by_counts
 from .places import Place, passing
-from .posterior import PART, ChainDraws, Posterior, equal_hashes, summarise
+from .posterior import PART, ChainDraws, Posterior, equal_cases, equal_hashes, main_labels, summarise
 from .problem import (
     Given,
     Problem,
@@ -182,9 +182,10 @@ def summarise_large(problem: Problem, chains: list[ChainDraws], folder: Path) ->
             posterior = posterior._replace(p=np.searchsorted(rows, posterior.p))
         data = again
     member = pooled.take(rows)[:, : posterior.memberships.shape[1]]
+    labels = main_labels(chains, posterior.relabel, equal_cases(data), rows)
     os.unlink(pooled.path)
     problem = problem._replace(data=data, n_i=count_observed(data.x, data.bags), stored=None)
-    return problem, posterior._replace(memberships=member), Sample(rows, stored.n_cases, files)
+    return problem, posterior._replace(memberships=member, chain_labels=labels), Sample(rows, stored.n_cases, files)
 
 
 class StoredEquals:

@@ -7,11 +7,12 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from ..errors import ParameterError, Setting
 from ..reading.tallies import Progress
+from ..storage import naming
 
 ROWS = ".rows"  # a checkpoint and this is the folder beside it
 
@@ -36,6 +37,11 @@ class Place:
                 why=error.strerror,
             ) from None
         self.unlock = weakref.finalize(self, os.close, lock(self.folder))
+
+    def naming(self) -> AbstractContextManager[None]:
+        """What the system says of a full disk, and that nothing is lost."""
+        kept = self.given or self.checkpoint is not None
+        return naming(self.folder, "; what is done is kept: make room, and start the same run again" if kept else "")
 
     def end(self, finished: bool) -> None:
         """Remove what a run that has ended needs no more; one that was stopped can go on from its checkpoint."""
@@ -65,18 +71,6 @@ def lock(folder: Path) -> int:
             "Another run is using the folder {parameter}; give each run its own.", parameter=Setting("cache", os.fspath(folder))
         ) from None
     return file
-
-
-@contextmanager
-def full_disk(place: Place) -> Iterator[None]:
-    """What the system says of a full disk, and that nothing is lost."""
-    try:
-        yield
-    except OSError as error:
-        if isinstance(error, (ImportError, FileNotFoundError)) or error.errno is None:
-            raise
-        again = "; what is done is kept: make room, and start the same run again" if place.given or place.checkpoint else ""
-        raise OSError(error.errno, f"{error.strerror}{again}", os.fspath(place.folder)) from error
 
 
 @contextmanager
