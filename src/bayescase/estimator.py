@@ -6,7 +6,7 @@ Long because everything public has its whole documentation; nothing is computed 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike, fspath
 from os import path as os_path
 from typing import Any, Literal
@@ -19,7 +19,7 @@ from sklearn.utils import ClassifierTags, Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from . import __version__, predicting
-from .errors import ParameterError, Setting
+from .errors import BayescaseError, ParameterError, Setting
 from .explaining.agreement import explain_agreement
 from .explaining.cases import explain_case
 from .explaining.clusters import explain
@@ -29,22 +29,30 @@ from .explaining.pairs import explain_pair
 from .fitted import Fitted, Interval, KeptDraws
 from .parameters import (
     Seed,
+    check_few,
     check_names,
+    check_names_of_large,
     check_watch,
+    names_at,
     params_from_json,
     params_to_json,
     refuse_forgotten,
     warn_of_results,
 )
-from .reading.encoder import CaseEncoder, fit_encoder, known_encoder, new_codes
+from .reading.batches import Source, is_large, open_source
+from .reading.cache import encode_source
+from .reading.encoder import CaseEncoder, fit_encoder, known_encoder, new_codes, new_encoder
 from .reading.encoding import FeatureTable, describe, types_in_words
-from .reading.tables import TableLike, index_names, read
+from .reading.tables import Table, TableLike, index_names, read
 from .sampling.checkpoint import seed_of
 from .sampling.diagnostics import Diagnostics, to_arviz
 from .sampling.hyper import Learnable
+from .sampling.large import Sample, check_large, find_results, open_large, prepare_large, read_results, save_results
+from .sampling.places import Place, full_disk
 from .sampling.problem import Given, Settings, is_int, prepare
 from .sampling.prototypes import Candidate
 from .sampling.run import Report, Run, Watch, run_to_end
+from .sampling.stored import sample_rows
 from .state import Codes
 from .storage import FileFormatError
 
@@ -236,27 +244,33 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         X: TableLike,
         y: Any = None,
         *,
-        candidates: TableLike | None = None,
+        candidates: TableLike | int | None = None,
         pins: Mapping[str, Any] | None = None,
         prototype_prior: ArrayLike | None = None,
         init: ArrayLike | None = None,
         case_names: Sequence[Any] | None = None,
         checkpoint: str | PathLike[str] | None = None,
+        cache: str | PathLike[str] | None = None,
         callback: Callable[[Report], Any] | None = None,
     ) -> BayesianCaseModel:
         """Infer clusters, prototypes and subspaces.
+
+        A path, or a dataset of pyarrow, is read in parts and stays on disk, whatever its size; the result is that of the same
+        table in memory. `labels_` and `memberships_` of all cases are then read from files as they are needed; explanations
+        rest on a sample, and say so.
 
         Parameters
         ----------
         X : array or table of shape (n_samples, n_features)
             Strings, categories, booleans, integers, numbers and missing cells (NaN, None, NA, null), as a NumPy array, a data
             frame (pandas, polars, pyarrow), a mapping of columns, or a SciPy sparse matrix, which is one bag. A column whose
-            cells are lists is a bag, too.
+            cells are lists is a bag, too. Or a path: of a Parquet, Feather, CSV or JSON lines file, or of a folder of such
+            files; or a dataset of pyarrow.
         y : object, default=None
             Ignored; scikit-learn wants it.
-        candidates : table, default=None
-            The catalogue that prototypes are chosen from, with the features of X, matched by name if both have names; the
-            cases themselves if None.
+        candidates : table or int, default=None
+            The catalogue that prototypes are chosen from, with the features of X, matched by name if both have names; a
+            number is so many of the cases, chosen at random; the cases themselves if None.
         pins : mapping, default=None
             What is certain: {"prototypes": {cluster: row of the catalogue}, "subspaces": {cluster: {feature: True or False}},
             "cases": {row: cluster}}, each as far as needed. Clusters that are pinned keep their numbers.
@@ -273,6 +287,9 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         checkpoint : path, default=None
             File that is written every few seconds and at the end. A run that finds it continues where it stopped and gives
             the same result as an uninterrupted one. If it cannot be written, there is a warning and the run goes on.
+        cache : path, default=None
+            Folder for the codes and labels of a table that is read in parts. It stays, so that another fit of the same table
+            need not read it again. If None, it is beside the checkpoint, or else a temporary one, until the run has ended.
         callback : callable, default=None
             Called after each sweep with a `Report`; a true result stops the run.
 
@@ -285,16 +302,58 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         refuse_forgotten(self.get_params(deep=False))
         settings.check()
         check_watch(checkpoint, callback)
-        table, catalogue = read(X), None if candidates is None else read(candidates)
-        named = index_names(X if candidates is None else candidates) if case_names is None else case_names
+        few = check_few(candidates) if is_int(candidates) else None
+        catalogue = None if candidates is None or few is not None else read(candidates)
+        given, seed = Given(catalogue if few is None else few, pins, prototype_prior, init), self._choose_seed(checkpoint)
+        if is_large(X):
+            names = check_names_of_large(case_names, None if catalogue is None else catalogue.n_cases)
+            return self._fit_large(X, settings, given, seed, names, Watch(callback, checkpoint, self.verbose), cache)
+        if cache is not None:
+            raise ParameterError("{parameter} is for a table that is read in parts; give its path as X.", parameter="cache")
+        table = read(X)
+        named = index_names(X if catalogue is None else candidates) if case_names is None else case_names
         names = check_names(named, (table if catalogue is None else catalogue).n_cases)
+        if few is not None:
+            names = names_at(names, sample_rows(table.n_cases, seed, few))
         encoding = fit_encoder(self.encoder, table, catalogue).encoding_
         if self.verbose:
             print(*types_in_words(encoding), sep="\n", file=sys.stderr)
-        given = Given(catalogue, pins, prototype_prior, init)
-        problem = prepare(table, encoding, settings, given, self._choose_seed(checkpoint))
+        problem = prepare(table, encoding, settings, given, seed)
         run = Run(problem, effective_n_jobs(self.n_jobs))
-        return self._finish(run, names, checkpoint, callback)
+        return self._finish(run, names, Watch(callback, checkpoint, self.verbose))
+
+    def _fit_large(
+        self,
+        X: Any,
+        settings: Settings,
+        given: Given,
+        seed: int,
+        names: tuple[str, ...] | None,
+        watch: Watch,
+        cache: str | PathLike[str] | None,
+    ) -> BayesianCaseModel:
+        """`fit` for a table that stays on disk."""
+        check_large(settings, given)
+        source = X if isinstance(X, Source) else open_source(X)
+        catalogue = given.candidates if isinstance(given.candidates, Table) else None
+        place = Place(cache, watch.checkpoint)
+        try:
+            with full_disk(place):
+                try:
+                    cached = open_large(source, new_encoder(self.encoder), catalogue, place, self.verbose)
+                except BayescaseError as error:
+                    raise error.within("encoder") from None
+                problem = prepare_large(cached, settings, given, seed, place.folder)
+                if isinstance(given.candidates, int):
+                    names = names_at(None, sample_rows(len(cached), seed, given.candidates))
+                run = Run(problem, effective_n_jobs(self.n_jobs))
+                self._finish(run, names, watch, place=place)
+        except BaseException:
+            place.end(finished=False)
+            raise
+        if not self.warm_start:
+            place.end(finished=not self.interrupted_)
+        return self
 
     def more(
         self, n_iter: int, *, checkpoint: str | PathLike[str] | None = None, callback: Callable[[Report], Any] | None = None
@@ -332,29 +391,40 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
                     parameter="checkpoint",
                     warm_start=Setting("warm_start", True),
                 )
+            if self.fitted_.sample is not None:
+                raise ParameterError(
+                    "The table was read in parts: fit again with a larger {n_iter}, its {parameter} and its {cache}, or with "
+                    "{warm_start} to go on right after the fit.",
+                    parameter="checkpoint",
+                    n_iter=Setting("n_iter"),
+                    cache=Setting("cache"),
+                    warm_start=Setting("warm_start", True),
+                )
             run = Run(self.fitted_.problem, effective_n_jobs(self.n_jobs))
             run.resume(checkpoint)
         run.extend(n_iter, self.burn_in)
-        return self._finish(run, self.fitted_.case_names, checkpoint, callback, resume=False)
+        watch = Watch(callback, checkpoint, self.verbose)
+        return self._finish(run, self.fitted_.case_names, watch, place=self.__dict__.get("_place"), resume=False)
 
     def _finish(
         self,
         run: Run,
         names: tuple[str, ...] | None,
-        checkpoint: str | PathLike[str] | None,
-        callback: Callable[[Report], Any] | None,
+        watch: Watch,
+        place: Place | None = None,
         resume: bool = True,
     ) -> BayesianCaseModel:
         """Run to the end, and show what was found. After an error the model is what it was."""
         try:
-            if resume and checkpoint is not None and os_path.exists(checkpoint):
-                run.resume(checkpoint)
-            run_to_end(run, Watch(callback, checkpoint, self.verbose))
-            fitted = Fitted.of_run(run, names)
+            if resume and watch.checkpoint is not None and os_path.exists(watch.checkpoint):
+                run.resume(watch.checkpoint)
+            run_to_end(run, watch)
+            fitted = Fitted.of_run(run, names, None if place is None else place.results)
         except BaseException:
             run.close()
             raise
         self.__dict__.pop("_run", None)
+        self._place = place  # temporary files go with it
         if self.warm_start:
             self._run = run
         else:
@@ -382,11 +452,12 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         # In the paper these are p_s, ω_sj, π_i and φ_sj.
         self.prototype_probabilities_: list[tuple[Candidate, ...]] = fitted.candidates
         self.prototypes_ = fitted.prototypes
+        self.memberships_, self.labels_ = posterior.memberships, fitted.labels
+        if fitted.sample is not None:
+            self._show_all(fitted, fitted.sample)
         self.prototype_cases_ = fitted.prototype_values
         self.subspace_probabilities_ = posterior.omega_prob
         self.subspaces_ = fitted.subspaces
-        self.memberships_ = posterior.memberships
-        self.labels_ = fitted.labels
         self.value_probabilities_ = fitted.value_probabilities
         self.feature_values_ = self.encoder_.feature_values_
         self.feature_types_ = self.encoder_.feature_types_
@@ -404,6 +475,18 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             self.draws_: KeptDraws = fitted.draws
         elif hasattr(self, "draws_"):
             del self.draws_
+
+    def _show_all(self, fitted: Fitted, sample: Sample) -> None:
+        """Rows of the table in place of those of the sample; labels and memberships of all cases, read as they are needed."""
+        if fitted.data.own_cases:
+            rows = sample.rows
+            self.prototypes_ = rows[fitted.prototypes]
+            self.prototype_probabilities_ = [
+                tuple(Candidate(int(rows[c.row]), c.probability, tuple(rows[list(c.ties)].tolist())) for c in found)
+                for found in fitted.candidates
+            ]
+        if sample.files:
+            self.labels_, self.memberships_ = read_results(sample)
 
     def name_cases(self, names: Sequence[Any] | None) -> BayesianCaseModel:
         """Give the cases names, which explanations then use and `save` keeps.
@@ -468,7 +551,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         ----------
         X : array or table of shape (n_samples, n_features)
             If the model was fitted to named columns, those of a table are found by name, in any order and among others; the
-            columns of an array count by position.
+            columns of an array count by position. A path or a dataset of pyarrow is read in parts.
 
         Returns
         -------
@@ -490,8 +573,10 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         ndarray of shape (n_samples, n_clusters)
             Memberships; each row sums to 1.
         """
-        cases = self._encode(X)
-        return predicting.memberships(self.fitted_, cases, effective_n_jobs(self.n_jobs))
+        n_jobs = effective_n_jobs(self.n_jobs)
+        if is_large(X):
+            return np.concatenate([predicting.memberships(self.fitted_, part, n_jobs) for part in self._encode_parts(X)])
+        return predicting.memberships(self.fitted_, self._encode(X), n_jobs)
 
     def predict(self, X: TableLike) -> np.ndarray:
         """The cluster with the largest membership for each case.
@@ -506,6 +591,9 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         ndarray of shape (n_samples,)
             Numbers of clusters, from 0.
         """
+        if is_large(X):
+            n_jobs, parts = effective_n_jobs(self.n_jobs), self._encode_parts(X)
+            return np.concatenate([predicting.memberships(self.fitted_, part, n_jobs).argmax(axis=1) for part in parts])
         return np.argmax(self.predict_proba(X), axis=1)
 
     def score_samples(self, X: TableLike) -> np.ndarray:
@@ -523,8 +611,10 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         ndarray of shape (n_samples,)
             Natural logarithms.
         """
-        cases = self._encode(X)
-        return predicting.log_probabilities(self.fitted_, cases, effective_n_jobs(self.n_jobs))
+        n_jobs = effective_n_jobs(self.n_jobs)
+        if is_large(X):
+            return np.concatenate([predicting.log_probabilities(self.fitted_, part, n_jobs) for part in self._encode_parts(X)])
+        return predicting.log_probabilities(self.fitted_, self._encode(X), n_jobs)
 
     def score(self, X: TableLike, y: Any = None) -> float:
         """Mean log predictive probability of a case; larger is better.
@@ -573,6 +663,10 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         check_is_fitted(self)
         return new_codes(self.fitted_.encoding, X, type(self).__name__)
 
+    def _encode_parts(self, X: Any) -> Iterator[Codes]:
+        check_is_fitted(self)
+        return encode_source(self.fitted_.encoding, X if isinstance(X, Source) else open_source(X))
+
     # --- explanations -------------------------------------------------------------------------------------------------
 
     def explain(self) -> ModelExplanation:
@@ -601,7 +695,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         """
         check_is_fitted(self)
         if is_int(X):
-            return explain_case(self.fitted_, int(X))
+            return explain_case(self.fitted_, self._at_hand(int(X)))
         if isinstance(X, Mapping):
             bags = {bag.name for bag in self.fitted_.encoding.bags if bag.source == "lists"}
             X = {name: value if is_column(value, name in bags) else [value] for name, value in X.items()}
@@ -609,6 +703,21 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         if case.n_rows != 1:
             raise ParameterError("explain_case takes one case, not {n}.", n=case.n_rows)
         return explain_case(self.fitted_, case)
+
+    def _at_hand(self, row: int) -> int:
+        """The case of the fit that is this row of the table."""
+        sample = self.fitted_.sample
+        if sample is None or not 0 <= row < sample.n_cases:
+            return row
+        found = int(np.searchsorted(sample.rows, row))
+        if found == len(sample.rows) or sample.rows[found] != row:
+            raise ParameterError(
+                "The model has {n} of the {all} cases at hand, and case {row} is not among them: give its values instead.",
+                n=len(sample.rows),
+                all=sample.n_cases,
+                row=row,
+            )
+        return found
 
     def explain_pair(self, first: int, second: int) -> PairExplanation:
         """How two clusters differ.
@@ -703,7 +812,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         """Write the fitted model to one file: arrays and JSON, no pickle.
 
         The results, the parameters and all that new cases need are kept. A `similarity` that is a function cannot be: the model
-        that `load` returns asks for it before it is fitted again.
+        that `load` returns asks for it before it is fitted again. Of a table that was read in parts the labels and memberships
+        of all cases go into two files beside it, `model.labels.npy` and `model.memberships.npy` if it is `model.bcm`.
 
         Parameters
         ----------
@@ -712,6 +822,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         """
         check_is_fitted(self)
         self.fitted_.with_settings(params_to_json(self.get_params(deep=False))).save(path)
+        if self.fitted_.sample is not None:
+            save_results(self.fitted_.sample, path)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> BayesianCaseModel:
@@ -728,6 +840,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             As it was, with all its parameters.
         """
         fitted = Fitted.load(path)
+        if fitted.sample is not None:
+            fitted = fitted.with_sample(find_results(fitted.sample, path))
         try:
             model = cls(**params_from_json(fitted.settings))
             model._show(fitted)
@@ -746,7 +860,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         return tags
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in super().__getstate__().items() if name != "_run"}  # threads cannot be pickled
+        kept = super().__getstate__().items()  # threads and files cannot be pickled
+        return {name: value for name, value in kept if name not in ("_run", "_place")}
 
 
 def is_column(value: Any, bag: bool) -> bool:

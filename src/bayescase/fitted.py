@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from .reading.encoding import Encoding
 from .sampling.diagnostics import TRACED, Diagnostics, diagnose
 from .sampling.folding import Folds
 from .sampling.hyper import LEARNED, Learn
+from .sampling.large import Sample, summarise_large
 from .sampling.plan import Plan, Round
 from .sampling.posterior import AGREE, Posterior, equal_cases, summarise
 from .sampling.problem import STARTS, Problem, is_int
@@ -25,7 +27,7 @@ from .sampling.run import Draws, Run
 from .state import Cells, Data, Hyper, longest, make_book
 
 NUMBERS = ("alpha", "lam", "c", "gamma")  # of Hyper; the rest are arrays
-PARTS = ("data", "book", "given", "posterior", "trace", "hyper", "draws")  # of a file
+PARTS = ("data", "book", "given", "posterior", "trace", "hyper", "draws", "sample")  # of a file
 
 
 class Interval(NamedTuple):
@@ -62,12 +64,18 @@ class Fitted:
     case_names: tuple[str, ...] | None = None  # of the rows of the catalogue
     cluster_names: tuple[str, ...] | None = None  # given by a person
     settings: Mapping[str, Any] | None = None  # the parameters of the estimator, as JSON takes them
+    sample: Sample | None = None  # of which cases these are a sample, if the table was read in parts
 
     @classmethod
-    def of_run(cls, run: Run, case_names: tuple[str, ...] | None = None) -> Fitted:
-        """What the chains of a run have found so far."""
-        problem, draws = run.problem, run.draws()
-        posterior = summarise(draws.chains, equal_cases(problem.data), prune=problem.learn.beta)
+    def of_run(cls, run: Run, case_names: tuple[str, ...] | None = None, results: Path | None = None) -> Fitted:
+        """What the chains of a run have found so far. `results`: where those of all cases go, if these are not in memory."""
+        problem, draws, sample = run.problem, run.draws(), None
+        if results is not None:
+            problem, posterior, sample = summarise_large(problem, draws.chains, results)
+            if problem.data.own_cases and len(sample.rows) < sample.n_cases:
+                case_names = tuple(f"case {row}" for row in sample.rows.tolist())
+        else:
+            posterior = summarise(draws.chains, equal_cases(problem.data), prune=problem.learn.beta)
         return cls(
             problem=problem,
             hyper=mean_hyper(problem, posterior, draws),
@@ -77,6 +85,7 @@ class Fitted:
             interrupted=draws.interrupted,
             draws=kept_draws(draws, posterior.relabel, problem.data) if problem.plan.keep_draws else None,
             case_names=case_names,
+            sample=sample,
         )
 
     # --- sizes and names ----------------------------------------------------------------------------------------------
@@ -131,6 +140,16 @@ class Fitted:
     def with_cluster_names(self, names: tuple[str, ...] | None) -> Fitted:
         """The same with other names of the clusters."""
         return replace(self, cluster_names=names)
+
+    def with_sample(self, sample: Sample) -> Fitted:
+        return replace(self, sample=sample)
+
+    @property
+    def scope(self) -> str:
+        """What explanations rest on, if it is not all cases: a sentence."""
+        if self.sample is None or len(self.sample.rows) == self.sample.n_cases:
+            return ""
+        return f"Sizes and shares are those of a sample: {len(self.sample.rows):,} of the {self.sample.n_cases:,} cases."
 
     def with_settings(self, settings: Mapping[str, Any]) -> Fitted:
         return replace(self, settings=settings)
@@ -248,6 +267,7 @@ class Fitted:
             "settings": self.settings,
             "kept": list(self.kept),
             "interrupted": self.interrupted,
+            "n_all": None if self.sample is None else self.sample.n_cases,
             "hyper": {name: getattr(self.hyper, name) for name in NUMBERS},
             "case_names": None if self.case_names is None else list(self.case_names),
             "cluster_names": None if self.cluster_names is None else list(self.cluster_names),
@@ -257,6 +277,7 @@ class Fitted:
             "trace": self.trace,
             "hyper": {"beta": self.hyper.beta, "q": self.hyper.q},
             "draws": {} if self.draws is None else self.draws._asdict(),
+            "sample": {} if self.sample is None else {"rows": self.sample.rows},
         }
         arrays = {f"{part}/{name}": value for part, of in parts.items() for name, value in of.items()}
         storage.write(path, "model", header, arrays)
@@ -284,6 +305,7 @@ class Fitted:
                 case_names=None if names is None else tuple(names),
                 cluster_names=None if of_clusters is None else tuple(of_clusters),
                 settings=header["settings"],
+                sample=Sample(parts["sample"]["rows"], header["n_all"]) if parts["sample"] else None,
             )
             check(fitted)
         except Exception as error:  # whatever a damaged or hostile file leads to
@@ -424,6 +446,9 @@ def check(fitted: Fitted) -> None:
         *((value, (C, T)) for value in trace.values()),
     ):
         need_numbers(real, shape)
+    if fitted.sample is not None:
+        need(is_int(fitted.sample.n_cases), "sample")
+        need_codes(fitted.sample.rows, (N,), 0, fitted.sample.n_cases)
     if fitted.draws is not None:
         kept, draws = (C, len(range(first, end, plan.thin))), fitted.draws
         need_codes(draws.z, (*kept, N, P) if data.bags is None else (*kept, len(data.cells.codes)), 0, labels)

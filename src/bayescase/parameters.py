@@ -56,6 +56,33 @@ def check_names(names: Sequence[Any] | None, M: int) -> tuple[str, ...] | None:
     return names
 
 
+def check_few(candidates: Any) -> int:
+    """How many of the cases may be prototypes."""
+    if candidates < 1:
+        raise ParameterError(
+            "{parameter} must be a table or a number of cases of at least 1, not {value!r}.",
+            parameter="candidates",
+            value=candidates,
+        )
+    return int(candidates)
+
+
+def names_at(names: tuple[str, ...] | None, rows: np.ndarray) -> tuple[str, ...]:
+    """The names of some cases."""
+    return tuple(f"case {row}" if names is None else names[row] for row in rows.tolist())
+
+
+def check_names_of_large(names: Sequence[Any] | None, M: int | None) -> tuple[str, ...] | None:
+    """Cases that are not in memory are called by their rows."""
+    if names is not None and M is None:
+        raise ParameterError(
+            "{parameter} needs the table in memory, or {candidates}; cases on disk are called by their rows.",
+            parameter="case_names",
+            candidates=Setting("candidates"),
+        )
+    return None if M is None else check_names(names, M)
+
+
 def warn_of_results(fitted: Fitted) -> None:
     """Say that the run was stopped, that there may be more clusters, or that its clusters are not settled."""
     if fitted.interrupted:

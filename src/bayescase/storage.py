@@ -1,8 +1,13 @@
-"""One file format for models and checkpoints: a zip of NumPy arrays and one JSON header. No pickle, so reading runs no code."""
+"""Files: models and checkpoints, a zip of NumPy arrays and one JSON header; and arrays that stay on disk.
+
+No pickle, so reading runs no code.
+"""
 
 import io
 import json
+import math
 import os
+import shutil
 import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -92,3 +97,100 @@ def check_header(path: str, header: Any, kind: str) -> dict[str, Any]:
     if header.get("kind") != kind:
         raise FileFormatError(f"{path!r} holds a {header.get('kind')}, not a {kind}.")
     return header
+
+
+# --- arrays that stay on disk ----------------------------------------------------------------------------------------------
+
+
+class Mapped:
+    """An array in a file, mapped into memory a part at a time: `array[rows]` for a slice of its first axis.
+
+    A part is a view of the file for as long as somebody holds it. What is written into it is in the file, unless the array was
+    opened to be read.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], dtype: Any, shape: tuple[int, ...], *, writable: bool = False, at: int = 0
+    ):
+        self.path, self.dtype, self.shape, self.at = os.fspath(path), np.dtype(dtype), shape, at
+        self.mode: Any = (
+            "r+" if writable else "c"
+        )  # a private copy of what is written: kernels are compiled for writable memory
+
+    @classmethod
+    def create(cls, path: str | os.PathLike[str], dtype: Any, shape: tuple[int, ...]) -> "Mapped":
+        """A new file of zeros. All of it is allocated now: a mapped file on a full disk would end the process."""
+        array = cls(path, dtype, shape, writable=True)
+        allocate(path, array.nbytes)
+        return array
+
+    @property
+    def nbytes(self) -> int:
+        size: int = math.prod(self.shape) * self.dtype.itemsize
+        return size
+
+    def __len__(self) -> int:
+        return int(self.shape[0])
+
+    def __getitem__(self, rows: slice) -> np.ndarray:
+        lo, hi, _ = rows.indices(len(self))
+        shape = (max(hi - lo, 0), *self.shape[1:])
+        if not math.prod(shape):
+            return np.zeros(shape, dtype=self.dtype)
+        at = self.at + lo * math.prod(self.shape[1:]) * self.dtype.itemsize
+        return np.asarray(np.memmap(self.path, self.dtype, self.mode, at, shape))
+
+    def __setitem__(self, rows: slice, values: Any) -> None:
+        self[rows][...] = values
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self[:], dtype=dtype)
+
+    def take(self, rows: np.ndarray) -> np.ndarray:
+        """Some rows, in rising order, in memory."""
+        found = np.empty((len(rows), *self.shape[1:]), dtype=self.dtype)
+        for part, (lo, hi) in self.parts_with(rows):
+            found[lo:hi] = self[part][rows[lo:hi] - part.start]
+        return found
+
+    def put(self, rows: np.ndarray, values: np.ndarray) -> None:
+        """Write some rows, in rising order."""
+        for part, (lo, hi) in self.parts_with(rows):
+            self[part][rows[lo:hi] - part.start] = values[lo:hi]
+
+    def parts_with(self, rows: np.ndarray) -> Iterator[tuple[slice, tuple[int, int]]]:
+        """(part of the array, which of these rows lie in it), part by part."""
+        step = max(1, PART_BYTES // max(self.nbytes // max(len(self), 1), 1))
+        for start in range(0, len(self), step):
+            lo, hi = np.searchsorted(rows, (start, start + step))
+            if lo < hi:
+                yield slice(start, min(start + step, len(self))), (int(lo), int(hi))
+
+
+PART_BYTES = 1 << 25  # of an array on disk that are mapped at a time, where a part is not given
+
+
+def allocate(path: str | os.PathLike[str], size: int) -> None:
+    """A file of zeros of this size, with its place on the disk; nothing is left of it if the disk is full."""
+    try:
+        with open(path, "wb") as file:
+            if size and hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, size)
+            else:
+                file.truncate(size)
+    except OSError as error:
+        if os.path.exists(path):
+            os.unlink(path)
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
+
+
+def copy_file(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
+    """A copy that is on the disk when this returns; nothing is left of it after an error."""
+    try:
+        shutil.copyfile(source, target)
+        with open(target, "rb") as file:
+            os.fsync(file.fileno())
+    except BaseException:
+        if os.path.exists(target):
+            os.unlink(target)
+        raise

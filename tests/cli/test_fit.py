@@ -327,3 +327,41 @@ def test_more_needs_the_run_and_takes_nothing_else(folder, tmp_path):
     assert "leave out -k" in refused("fit", model, "--more", "5", "-k", "3", code=2)
     assert "is not a whole bayescase file" in refused("fit", folder / "data.csv", "--more", "5", "--checkpoint", tmp_path / "x")
     assert "--checkpoint" in refused("fit", model, "--more", "5", "--checkpoint", tmp_path / "x")
+
+
+# --- larger than memory --------------------------------------------------------------------------------------------------
+
+
+def test_out_of_core_is_the_same_model(folder, tmp_path):
+    options = ("-k", 3, "--drop", "case", "--drop", "cluster", *SHORT)
+    shown = call("fit", folder / "data.csv", *options, "-o", tmp_path / "small.bcm").stdout
+    large = call("fit", folder / "data.csv", *options, "--out-of-core", "-o", tmp_path / "large.bcm")
+    assert large.stdout == shown
+    small, model = (BayesianCaseModel.load(tmp_path / name) for name in ("small.bcm", "large.bcm"))
+    assert np.array_equal(model.log_joint_, small.log_joint_)
+    assert np.array_equal(np.load(tmp_path / "large.labels.npy"), small.labels_)
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == ["large.bcm", "large.labels.npy", "large.memberships.npy", "small.bcm"]
+
+
+def test_out_of_core_reads_a_folder_and_keeps_its_cache(folder, tmp_path):
+    (tmp_path / "parts").mkdir()
+    lines = (folder / "data.csv").read_text().splitlines(keepends=True)
+    for k, part in enumerate((lines[1:20], lines[20:])):
+        (tmp_path / "parts" / f"{k}.csv").write_text(lines[0] + "".join(part))
+    options = ("-k", 2, "--drop", "case", "--drop", "cluster", *SHORT, "--out-of-core", "--cache", tmp_path / "cache")
+    found = json.loads(call("fit", tmp_path / "parts", *options, "--candidates", 10, "--json").stdout)
+    assert found["n_cases"] == 40
+    assert found["labels"] is None
+    assert (tmp_path / "cache" / "codes").exists()
+
+
+def test_out_of_core_says_what_it_cannot_do(folder):
+    data = folder / "data.csv"
+    assert "--label needs the table in memory" in refused("fit", data, "--label", "cluster", "--out-of-core", code=2)
+    assert "--id needs the table in memory" in refused("fit", data, "--id", "case", "--out-of-core", code=2)
+    assert "cannot go with standard input" in refused("fit", "-", "--out-of-core", code=2)
+    assert "--cache needs --out-of-core" in refused("fit", data, "--cache", "here", code=2)
+    assert refused("fit", folder / "nothing.csv", "--out-of-core").startswith("There is no file or folder")
+    collapsed = refused("fit", data, "--drop", "case", "--sampler", "collapsed", "--out-of-core")
+    assert collapsed == "--sampler collapsed needs the table in memory; here it is read in parts."

@@ -12,6 +12,7 @@ from .options import all_or_some, by_column, one_bins, one_number, one_type
 
 if TYPE_CHECKING:
     from ..estimator import BayesianCaseModel
+    from ..reading.batches import Source
     from ..reading.files import FileData
 
 
@@ -49,14 +50,18 @@ def part_of(options: dict[str, Any], kind: Any) -> Any:
     return kind(**{name: options.pop(name) for name in kind._fields if name in options})
 
 
-def read_cases(path: str, how: FileOptions, missing: Sequence[Any] = ()) -> FileData:
-    from ..reading.files import read_file
-
+def delimiter_of(how: FileOptions) -> str | None:
     delimiter = TABS.get(how.delimiter or "", how.delimiter)
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
         raise click.BadParameter(f"it must be one character, not {delimiter!r}.", param_hint="--delimiter")
+    return delimiter
+
+
+def read_cases(path: str, how: FileOptions, missing: Sequence[Any] = ()) -> FileData:
+    from ..reading.files import read_file
+
     marks = tuple(map(str, missing))
-    return read_file(path, delimiter=delimiter, header=not how.no_header, missing_values=marks, array=how.array)
+    return read_file(path, delimiter=delimiter_of(how), header=not how.no_header, missing_values=marks, array=how.array)
 
 
 def read_new_cases(model: BayesianCaseModel, path: str, how: FileOptions) -> FileData:
@@ -69,6 +74,21 @@ def read_to_fit(path: str, options: dict[str, Any]) -> tuple[FileData, dict[str,
     how, columns = part_of(options, FileOptions), part_of(options, ColumnOptions)
     cases = read_cases(path, how, columns.missing)
     return cases, {"encoder": encoder_of(cases, columns) or None, **options}
+
+
+def open_to_fit(path: str, options: dict[str, Any]) -> tuple[Source, dict[str, Any]]:
+    """The same for a file or a folder that is read in parts; options are checked by its first cases."""
+    from ..reading.batches import open_source
+    from ..reading.files import FileData
+
+    how, columns = part_of(options, FileOptions), part_of(options, ColumnOptions)
+    for option, column in (("--label", columns.label), ("--id", columns.id_column)):
+        if column is not None:
+            raise click.UsageError(f"{option} needs the table in memory; with --out-of-core leave the column out with --drop.")
+    if path == "-" or how.array is not None:
+        raise click.UsageError(f"--out-of-core cannot go with {'standard input' if path == '-' else '--array'}.")
+    source = open_source(path, delimiter_of(how), not how.no_header)
+    return source, {"encoder": encoder_of(FileData(source.sample(), {}), columns) or None, **options}
 
 
 def encoder_of(cases: FileData, columns: ColumnOptions) -> dict[str, Any]:

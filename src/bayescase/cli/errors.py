@@ -19,6 +19,8 @@ OPTIONS = {
     "bins": "--bins",
     "burn_in": "--burn-in",
     "c": "--c",
+    "cache": "--cache",
+    "candidates": "--candidates",
     "case_names": "--id",
     "checkpoint": "--checkpoint",
     "cv": "--folds",

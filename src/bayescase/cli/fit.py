@@ -14,7 +14,7 @@ import click
 from click.core import ParameterSource
 
 from ..errors import advise
-from .cases import read_to_fit
+from .cases import open_to_fit, read_to_fit
 from .errors import STOPPED, as_option
 from .options import FORCE, ID, JOBS, JSON, MODELLING, READING, SEED, NumberOr
 from .output import check_output, is_model, say, say_json
@@ -44,6 +44,13 @@ if TYPE_CHECKING:
 @click.option("--keep-draws", is_flag=True, help="Keep every draw in the model, as `plot history` needs.")
 @click.option("--checkpoint", metavar="FILE", help="Written every few seconds; a run that finds it goes on from there.")
 @click.option(
+    "--out-of-core",
+    is_flag=True,
+    help="Read DATA, a file or a folder of files, in parts, and keep it on disk: for tables larger than memory.",
+)
+@click.option("--cache", metavar="FOLDER", help="Where --out-of-core keeps codes and labels; they stay for the next run.")
+@click.option("--candidates", type=click.IntRange(1), metavar="N", help="Choose prototypes among N cases, drawn at random.")
+@click.option(
     "--more", type=click.IntRange(1), metavar="N", help="DATA is a saved model: run N sweeps more from its --checkpoint."
 )
 @SEED
@@ -58,6 +65,9 @@ def fit(
     iterations: int | Literal["auto"],
     chains: int,
     checkpoint: str | None,
+    out_of_core: bool,
+    cache: str | None,
+    candidates: int | None,
     more: int | None,
     seed: int,
     jobs: int,
@@ -81,11 +91,18 @@ def fit(
         return
     check_output(output, data, ours=is_model, force=force)
     label, id_column = options["label"], options["id_column"]
-    cases, settings = read_to_fit(data, options)
-    known = None if label is None else cases.values(label)
+    if cache is not None and not out_of_core:
+        raise click.UsageError("--cache needs --out-of-core.")
+    X: Any
+    known = names = None
+    if out_of_core:
+        X, settings = open_to_fit(data, options)
+    else:
+        cases, settings = read_to_fit(data, options)
+        X, known = cases.table, None if label is None else cases.values(label)
+        names = None if id_column is None else cases.case_names(id_column, "--id")
     if known is not None and all(value is None for value in known):
         raise ValueError(f"Column {label!r} of --label has no value at all.")
-    names = None if id_column is None else cases.case_names(id_column, "--id")
     model = BayesianCaseModel(
         clusters,
         **settings,
@@ -97,7 +114,7 @@ def fit(
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the verdict is printed
-        model.fit(cases.table, case_names=names, checkpoint=checkpoint)
+        model.fit(X, case_names=names, checkpoint=checkpoint, cache=cache, candidates=candidates)
     finish(model, data, output, as_json, None if known is None else (label, known))
 
 
@@ -126,7 +143,8 @@ def finish(
     saved, problem = save(model, output)
     scores = None if label is None else agreement(label[1], model.labels_)
     if as_json:
-        say_json(model.explain().to_json() | {"labels": model.labels_.tolist(), "scores": scores, "saved": saved})
+        labels = model.labels_.tolist() if model.fitted_.sample is None else None  # else they are in a file beside the model
+        say_json(model.explain().to_json() | {"labels": labels, "scores": scores, "saved": saved})
     else:
         show(model, os.path.basename(data))
         if scores and label:

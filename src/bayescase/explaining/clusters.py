@@ -40,7 +40,7 @@ def explain(fitted: Fitted) -> ModelExplanation:
         clusters=tuple(make_cluster(view, s) for s in used),
         n_unused=fitted.n_clusters - len(used),
         values=shared_values(view, used),
-        verdict=found.verdict,
+        verdict=f"{found.verdict} {fitted.scope}".rstrip(),
         advice=found.advice,
         converged=found.converged,
         sound=found.sound,

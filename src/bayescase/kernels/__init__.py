@@ -9,6 +9,7 @@ from .cpu.means import copied
 from .cpu.newcases import PARTICLES, fold_in, log_probability, make_fold, row_hashes
 from .cpu.profiles import best_profile, value_counts
 from .cpu.threads import Threads, threads_for
+from .disk.engine import DiskEngine
 from .driver import Driver, sweeps
 from .rng import stream
 
@@ -20,6 +21,7 @@ __all__ = [
     "CpuCandidates",
     "CpuEngine",
     "CpuRows",
+    "DiskEngine",
     "Driver",
     "Engine",
     "Moved",

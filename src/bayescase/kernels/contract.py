@@ -8,12 +8,14 @@ into blocks gives the same result.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
 if TYPE_CHECKING:
     from ..state import Cells, Hyper
+    from ..storage import Mapped
     from .cpu.tables import Copies, Tables, Tally
     from .cpu.threads import Threads
 
@@ -84,7 +86,9 @@ class Rows(Protocol):
     def update_z(self, tables: Tables, key: np.uint64, by_cell: bool = True) -> Moved:
         """Draw the labels of all rows given φ: relabel moves, and cell moves if `by_cell`."""
 
-    memberships: np.ndarray  # (N, S) their mean so far, label by label
+    @property
+    def memberships(self) -> np.ndarray | Mapped:
+        """(N, S) Their mean so far, label by label."""
 
     def new_means(self, keep_former: bool = False) -> None:
         """Begin the mean of the memberships anew; the former one may stay at hand, at half precision."""
@@ -92,7 +96,7 @@ class Rows(Protocol):
     def drop_former(self) -> None:
         """The former mean is not needed any more."""
 
-    def former_memberships(self) -> np.ndarray:
+    def former_memberships(self) -> np.ndarray | Mapped:
         """(N, S) The former mean."""
 
     def overlap(self) -> np.ndarray:
@@ -107,6 +111,9 @@ class Rows(Protocol):
     def put(self, rows: np.ndarray, z: np.ndarray) -> None:
         """Give the cells of some rows other labels. The caller keeps the counts."""
 
+    def start(self, labels_of: Callable[[slice, Cells], np.ndarray]) -> None:
+        """Give all cells labels: labels_of(rows, their cells), part by part, in order."""
+
     def labels(self) -> np.ndarray:
         """The labels of all cells."""
 
@@ -115,6 +122,12 @@ class Rows(Protocol):
 
     def hold(self, held: np.ndarray) -> None:
         """Hold rows at these labels, -1 free, and no others; (0,) holds none. The caller counts again."""
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Labels and memberships as a checkpoint keeps them, by name."""
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        """Take over what `arrays` gave. The caller counts again."""
 
 
 class Candidates(Protocol):

@@ -45,31 +45,47 @@ class Wishes(NamedTuple):
 
 def learn_bag(how: Items, names: Sequence[str], tables: Sequence[Sequence[AnyColumn]], wishes: Wishes) -> LearnedBag:
     """The bag of these columns of the table, with the same columns of the catalogue perhaps after them."""
-    if how.source == "columns":
-        counts, items = [count_columns(names, columns, wishes.markers) for columns in tables], list(names)
-    else:
-        code: defaultdict[str, int] = defaultdict()
-        code.default_factory = code.__len__
-        cut = cut_of(how.source, how.separator, wishes.stop_words)
-        cells = [cells_of(names[0], column, wishes.markers, cut) for (column,) in tables]
-        counts = [count_cells(rows, code)[0] for rows in cells]
-        items = list(code)
-    cases = np.max([np.bincount(matrix.indices, minlength=len(items)) for matrix in counts], axis=0)
-    kept = np.flatnonzero(cases >= wishes.least).tolist()
-    check_some(how.bag, kept, int(cases.max(initial=0)), wishes.least)
-    left_out = [items[k] for k in np.flatnonzero(cases < wishes.least)]
-    note = note_on(how.bag, len(left_out), len(items), wishes.least) if left_out else None
-    if how.source != "columns":
-        kept.sort(key=items.__getitem__)
-    feature = Feature(
-        how.bag,
-        "bag",
-        tuple(items[k] for k in kept),
-        source=how.source,
-        separator=how.separator,
-        left_out=tuple(sorted(left_out)) if how.source == "lists" else (),
-    )
-    return LearnedBag(feature, kept if how.source == "columns" else [0], note)
+    tally = ItemTally(how, names, wishes)
+    return tally.learned([tally.count(columns) for columns in tables])
+
+
+class ItemTally:
+    """The items of a bag, as they are found, and in how many cases each is."""
+
+    def __init__(self, how: Items, names: Sequence[str], wishes: Wishes):
+        self.how, self.names, self.wishes = how, names, wishes
+        self.code: defaultdict[str, int] = defaultdict()
+        self.code.default_factory = self.code.__len__
+        self.cut = None if how.source == "columns" else cut_of(how.source, how.separator, wishes.stop_words)
+
+    def count(self, columns: Sequence[AnyColumn]) -> np.ndarray:
+        """(items so far,) In how many of these cases each item is."""
+        if self.how.source == "columns":
+            matrix = count_columns(self.names, columns, self.wishes.markers)
+        else:
+            matrix, _ = count_cells(cells_of(self.names[0], columns[0], self.wishes.markers, self.cut), self.code)
+        return np.bincount(matrix.indices, minlength=matrix.shape[1])
+
+    def learned(self, tables: Sequence[np.ndarray]) -> LearnedBag:
+        """The bag, from what `count` found in the table, and perhaps in the catalogue."""
+        how, least = self.how, self.wishes.least
+        items = list(self.names if how.source == "columns" else self.code)
+        cases = np.max([np.pad(counts, (0, len(items) - len(counts))) for counts in tables], axis=0)
+        kept = np.flatnonzero(cases >= least).tolist()
+        check_some(how.bag, kept, int(cases.max(initial=0)), least)
+        left_out = [items[k] for k in np.flatnonzero(cases < least)]
+        note = note_on(how.bag, len(left_out), len(items), least) if left_out else None
+        if how.source != "columns":
+            kept.sort(key=items.__getitem__)
+        feature = Feature(
+            how.bag,
+            "bag",
+            tuple(items[k] for k in kept),
+            source=how.source,
+            separator=how.separator,
+            left_out=tuple(sorted(left_out)) if how.source == "lists" else (),
+        )
+        return LearnedBag(feature, kept if how.source == "columns" else [0], note)
 
 
 def check_some(name: str, kept: Sequence[int], most: int, least: int) -> None:

@@ -17,13 +17,14 @@ import numpy as np
 
 from ..errors import Advice, ParameterError, Setting, TableError, TableWarning
 from ..state import Cells, Codes
-from .bags import Wishes, count_items, items_of_rows, learn_bag, select_codes, to_cells
+from .bags import LearnedBag, Wishes, count_items, items_of_rows, learn_bag, select_codes, to_cells
 from .features import Feature, Learned, count_codes, learn_feature, local_codes
 from .rules import (
     SOURCES,
     TYPES,
     Asked,
     Items,
+    Rule,
     check_markers,
     check_min_cases,
     check_stop_words,
@@ -34,6 +35,47 @@ from .rules import (
 from .tables import AnyColumn, Marker, SparseColumn, Table, Wanted, has_lists, listed, plain
 
 AMBIGUOUS = -1  # items of several bags are called so
+
+
+class BagLayout(NamedTuple):
+    """The columns that a bag is made of, and what is asked of it."""
+
+    how: Items
+    names: list[str]
+    part: slice  # of the columns that are wanted
+    wishes: Wishes
+
+
+class Layout(NamedTuple):
+    """Which columns of a table are read, and how: single features first, then those of bags."""
+
+    wanted: Wanted
+    singles: list[tuple[str, Rule]]
+    bags: list[BagLayout]
+    markers: tuple[Marker, ...]
+
+    def columns_of(self, table: Table, what: str) -> list[AnyColumn]:
+        """The columns that are wanted, of the table itself or of another one."""
+        return table.select(self.wanted, what).columns
+
+
+def lay_out(table: Table, asked: Asked) -> Layout:
+    """What is to be learned of a table, of which a few rows are enough."""
+    own_names, table = table.names is not None, with_names(table, asked.feature_names)
+    markers, rules = check_markers(asked.missing_values), make_rules(table, asked)
+    singles = [j for j, rule in enumerate(rules) if rule.type not in ("drop", "bag")]
+    bags: dict[Items, list[int]] = {}
+    for j, rule in enumerate(rules):
+        if rule.items is not None:
+            bags.setdefault(rule.items, []).append(j)
+    wishes = wishes_of(asked, list(bags), markers)
+    wanted = Wanted(table.names, len(table.columns), [*singles, *chain(*bags.values())], own_names)
+    of_bags, at = [], len(singles)
+    for how, own in bags.items():
+        part = slice(at, at + len(own))
+        of_bags.append(BagLayout(how, wanted.names[part], part, wishes[how.bag]))
+        at = part.stop
+    return Layout(wanted, [(table.name(j), rules[j]) for j in singles], of_bags, markers)
 
 
 class Encoding:
@@ -68,34 +110,30 @@ class Encoding:
     @classmethod
     def learn(cls, table: Table, asked: Asked, catalogue: Table | None = None) -> Encoding:
         """What the features of a table are. Values that only the catalogue has count too."""
-        own_names, table = table.names is not None, with_names(table, asked.feature_names)
-        markers, rules = check_markers(asked.missing_values), make_rules(table, asked)
-        singles = [j for j, rule in enumerate(rules) if rule.type not in ("drop", "bag")]
-        bags: dict[Items, list[int]] = {}
-        for j, rule in enumerate(rules):
-            if rule.items is not None:
-                bags.setdefault(rule.items, []).append(j)
-        wishes = wishes_of(asked, list(bags), markers)
-        wanted = Wanted(table.names, len(table.columns), [*singles, *chain(*bags.values())], own_names)
-        names = wanted.names
-        tables = [table.select(wanted, "X").columns]
+        layout = lay_out(table, asked)
+        tables = [layout.columns_of(table, "X")]
         if catalogue is not None:
-            tables.append(catalogue.select(wanted, "candidates").columns)
-        learned = [
-            learn_feature(names[k], [columns[k] for columns in tables], rules[j], markers) for k, j in enumerate(singles)
+            tables.append(layout.columns_of(catalogue, "candidates"))
+        singles = [
+            learn_feature(name, [columns[k] for columns in tables], rule, layout.markers)
+            for k, (name, rule) in enumerate(layout.singles)
         ]
-        features, positions = [each.feature for each in learned], list(singles)
-        notes = list(notes_on(learned, tables[0][: len(singles)]))
-        at = len(singles)
-        for how, own in bags.items():
-            part = slice(at, at + len(own))
-            bag = learn_bag(how, names[part], [columns[part] for columns in tables], wishes[how.bag])
+        bags = [learn_bag(bag.how, bag.names, [columns[bag.part] for columns in tables], bag.wishes) for bag in layout.bags]
+        return cls.of(layout, singles, bags, tables[0])
+
+    @classmethod
+    def of(
+        cls, layout: Layout, singles: Sequence[Learned], bags: Sequence[LearnedBag], columns: Sequence[AnyColumn]
+    ) -> Encoding:
+        """The features as they were learned; `columns` of the single ones tell sparse ones that are constant."""
+        features, positions = [each.feature for each in singles], layout.wanted.positions[: len(singles)]
+        notes = list(notes_on(singles, columns[: len(singles)]))
+        for of, bag in zip(layout.bags, bags, strict=True):
             features.append(bag.feature)
-            positions += [own[k] for k in bag.kept]
+            positions += [layout.wanted.positions[of.part][k] for k in bag.kept]
             notes += [] if bag.note is None else [bag.note]
-            at = part.stop
         check_names(features)
-        return cls(features, wanted._replace(positions=positions), markers, notes)
+        return cls(features, layout.wanted._replace(positions=positions), layout.markers, notes)
 
     # --- tables and codes -------------------------------------------------------------------------------------------------
 

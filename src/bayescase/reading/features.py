@@ -80,6 +80,30 @@ class Feature:
         return len(self.values) if self.source == "columns" else 1
 
 
+class Seen(NamedTuple):
+    """What a column holds: its values, each once, and how often."""
+
+    column: Column  # of the values; none is missing
+    times: np.ndarray  # (values,) of each
+    share: float = 1.0  # of its different numbers that are here, if they are too many to be held
+
+    @property
+    def own(self) -> Counter[Any]:
+        """How often each value occurs: a word, a boolean or a plain number."""
+        return Counter(dict(zip(labels(self.column), self.times.tolist(), strict=True)))
+
+
+def seen(column: Column) -> Seen:
+    """What a whole column holds."""
+    observed = column.observed
+    if column.numeric:
+        values, times = np.unique(observed, return_counts=True)
+    else:
+        counted = Counter(observed.tolist())  # in the order of their first cases
+        values, times = np.fromiter(counted, object, count=len(counted)), np.fromiter(counted.values(), np.int64)
+    return Seen(column._replace(values=values, missing=np.zeros(len(values), dtype=bool)), times)
+
+
 class Learned(NamedTuple):
     """A feature, and whether a person should look at it: whole numbers that were cut, but may be codes."""
 
@@ -94,31 +118,56 @@ def learn_feature(name: str, columns: Sequence[AnyColumn], rule: Rule, markers: 
     """The feature of a column of the table, with the same column of the catalogue perhaps after it."""
     if isinstance(columns[0], SparseColumn) and rule.type in (None, "count"):
         return Learned(learn_counts(name, columns, rule, markers))
-    read = [plain(column, name, markers) for column in columns]
-    if read[0].missing.all():
+    return learn_seen(name, [seen(plain(column, name, markers)) for column in columns], rule)
+
+
+def learn_seen(name: str, parts: Sequence[Seen], rule: Rule) -> Learned:
+    """The feature of a column, from what it holds, and what that of the catalogue holds."""
+    if not len(parts[0].times):
         raise TableError(
             "Column {column!r} has no value at all.",
             Advice("leave it out with {}", Setting("feature_types", "drop", column=name)),
             column=name,
         )
+    read = [part.column for part in parts]
     if rule.type == "count":
-        return Learned(learn_counts(name, read, rule, markers))
+        return Learned(learn_counts(name, read, rule, ()))
     if rule.type in ("integer", "number"):
-        read = [forced_numbers(name, column, rule.type) for column in read]
-    numeric = all(column.numeric for column in read if not column.missing.all())
+        parts = [part._replace(column=forced_numbers(name, part.column, rule.type)) for part in parts]
+    numeric = all(part.column.numeric for part in parts if len(part.times))
     if rule.type in ("integer", "number") or (rule.type is None and numeric):
-        observed = [column.observed for column in read]
-        return learn_numbers(name, [part.astype(float) if part.dtype == object else part for part in observed], rule)
-    return Learned(learn_words(name, read, rule))
+        return learn_numbers(name, [numbers_of(part) for part in parts], rule)
+    return Learned(learn_words(name, parts, rule))
 
 
-def learn_words(name: str, columns: Sequence[Column], rule: Rule) -> Feature:
+class Numbers(NamedTuple):
+    """Different numbers from low to high, and how often each occurs."""
+
+    values: np.ndarray
+    times: np.ndarray
+    share: float = 1.0
+
+    def quantiles(self, t: np.ndarray) -> np.ndarray:
+        """As numpy.quantile with method="higher": numbers that occur."""
+        last = np.cumsum(self.times) - 1
+        cuts: np.ndarray = self.values[np.searchsorted(last, np.ceil((last[-1]) * t).astype(np.int64))]
+        return cuts
+
+
+def numbers_of(part: Seen) -> Numbers:
+    values = part.column.values
+    values, which = np.unique(values.astype(float) if values.dtype == object else values, return_inverse=True)
+    times = np.zeros(len(values), dtype=np.int64)
+    np.add.at(times, which.reshape(-1), part.times)
+    return Numbers(values, times, part.share)
+
+
+def learn_words(name: str, parts: Sequence[Seen], rule: Rule) -> Feature:
     """Every value for itself, or the most frequent ones and "other"."""
-    first = columns[0]
+    first = parts[0].column
     type_ = rule.type or ("ordered" if first.ordered else "category")
-    columns = [as_known(first.categories or (), column) for column in columns]
-    own = Counter(labels(columns[0]))
-    every = {word(value): value for part in (*map(labels, columns[1:]), own) for value in set(part)}
+    own, *others = (part._replace(column=as_known(first.categories or (), part.column)).own for part in parts)
+    every = {word(value): value for part in (*others, own) for value in part}
     declared = {word(value): k for k, value in enumerate(first.categories or ())}
     if type_ == "ordered" and declared and not every.keys() <= declared.keys():
         raise TableError(
@@ -175,32 +224,33 @@ def leave_out(name: str) -> tuple[Advice, ...]:
     )
 
 
-def learn_numbers(name: str, observed: Sequence[np.ndarray], rule: Rule) -> Learned:
+def learn_numbers(name: str, parts: Sequence[Numbers], rule: Rule) -> Learned:
     """Few integers, and those that look like codes, are values of their own; other numbers are binned."""
-    check_finite(name, *observed)
-    distinct = np.unique(np.concatenate(observed))
+    check_finite(name, *(part.values for part in parts))
+    distinct = np.unique(np.concatenate([part.values for part in parts]))
     whole = bool((distinct == np.floor(distinct)).all()) and max(abs(int(distinct[0])), abs(int(distinct[-1]))) < INT64
     if rule.type == "integer" and not whole:
         odd = distinct[(distinct != np.floor(distinct)) | (abs(distinct.astype(float)) >= INT64)][0]
         raise TableError("Column {column!r} is to be read as integer, but has the value {value:g}.", column=name, value=odd)
-    own, times = np.unique(observed[0], return_counts=True)
+    own = parts[0]
     type_, doubtful = rule.type or "number", False
     if rule.type is None and whole:
-        check_identifier(name, own, len(observed[0]))
-        type_, doubtful = guess_whole(own, times, len(distinct))
+        if (own.times == 1).all():
+            check_identifier(name, own.values, round(len(own.values) / own.share))
+        type_, doubtful = guess_whole(own.values, own.times, len(distinct))
     if type_ == "integer":
         return Learned(Feature(name, "integer", tuple(int(value) for value in distinct)))
-    edges = find_edges(rule.bins, observed[0], distinct)
+    edges = find_edges(rule.bins, own, distinct)
     return Learned(Feature(name, "number", intervals(edges, whole), edges), doubtful)
 
 
 def check_identifier(name: str, own: np.ndarray, n: int) -> None:
-    """Refuse row numbers, and numbers of which none occurs twice although many would if they were measured.
+    """Refuse row numbers, and n numbers of which none occurs twice although many would if they were measured.
 
     Of n random numbers out of R, n (n - 1) / 2R pairs are equal on average.
     """
     R = int(own[-1]) - int(own[0]) + 1
-    if len(own) == n and n >= ID_FROM and (n == R or n * (n - 1) > 2 * R * LUCKY_PAIRS):
+    if n >= ID_FROM and (n == R or n * (n - 1) > 2 * R * LUCKY_PAIRS):
         raise TableError(
             "Column {column!r} has as many values as cases ({n}){like}, so it says nothing about clusters.",
             *leave_out(name),
@@ -233,7 +283,7 @@ def has_gaps(values: np.ndarray, common: np.ndarray) -> bool:
     return int(within.sum()) <= int(common[-1]) - int(common[0])
 
 
-def find_edges(bins: Bins, values: np.ndarray, distinct: np.ndarray) -> tuple[float, ...]:
+def find_edges(bins: Bins, own: Numbers, distinct: np.ndarray) -> tuple[float, ...]:
     """Where the bins of a column meet. An edge belongs to the bin above it."""
     way, n = bins
     if way == "edges":
@@ -245,7 +295,7 @@ def find_edges(bins: Bins, values: np.ndarray, distinct: np.ndarray) -> tuple[fl
         low, high = float(lowest), float(distinct[-1])
         edges = np.unique(low * (1 - t) + high * t)  # the difference of two large numbers may be infinite
         return tuple(float(edge) for edge in edges[edges > low])
-    cuts = np.quantile(values, t, method="higher")  # values that occur: no bin is empty
+    cuts = own.quantiles(t)  # values that occur: no bin is empty
     edges = np.unique(cuts[cuts > lowest])
     if rest and cuts[0] == lowest:  # so many cells are the minimum, often 0, that it gets a bin of its own
         edges = np.append(rest, edges[1:])

@@ -13,7 +13,7 @@ import re
 import sys
 import warnings
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -242,19 +242,22 @@ def read_csv(text: str, name: str, delimiter: str | None, header: bool, missing:
         if columns[j].dtype == object:
             for word in set(SUSPECTS).intersection(cells) - missing:
                 suspects.setdefault(word, []).append(names[j] if names else f"x{j}")
-    for word, where in sorted(suspects.items()):
-        warnings.warn(
-            TableWarning(
-                "{columns} {verb} the value {value!r}.",
-                Advice("if it means missing, say so with {}", Setting("missing_values", word)),
-                columns=listed("Column", where, 3),
-                verb="has" if len(where) == 1 else "have",
-                column=where[0],
-                value=word,
-            ),
-            stacklevel=4,
-        )
+    for note in notes_on_suspects(suspects):
+        warnings.warn(note, stacklevel=4)
     return check_table(Table(names, columns, len(columns[0])))
+
+
+def notes_on_suspects(suspects: Mapping[str, list[str]]) -> Iterator[TableWarning]:
+    """Words that often mean missing, and the columns that have them."""
+    for word, where in sorted(suspects.items()):
+        yield TableWarning(
+            "{columns} {verb} the value {value!r}.",
+            Advice("if it means missing, say so with {}", Setting("missing_values", word)),
+            columns=listed("Column", where, 3),
+            verb="has" if len(where) == 1 else "have",
+            column=where[0],
+            value=word,
+        )
 
 
 def records(text: str, name: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:

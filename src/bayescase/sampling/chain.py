@@ -13,7 +13,7 @@ from .hyper import count_tables, initial, instead_of_beta, log_prior, update
 from .plan import Plan
 from .posterior import Accumulator, ChainDraws, exchangeable_labels
 from .problem import Problem
-from .starts import init
+from .starts import Start
 
 START, SWEEP, HYPER = range(3)  # purposes of a chain's random numbers
 DRAWN = ("p", "u", "omega", "omega_prob")  # the rest of the state is counted anew
@@ -30,7 +30,7 @@ class Chain:
         self.exchangeable = exchangeable_labels(self.data, self.hyper)
         rng = np.random.default_rng([plan.seed, number, START])
         start = plan.start[number] if isinstance(plan.start, tuple) else plan.start
-        rows.put_labels(init(self.data, self.hyper, start, rng, out=rows.labels()))
+        rows.start(Start(self.data, self.hyper, start, rng, problem.n_cases, plan.seed))
         self.state = new_state(self.data, S)
         self.count()
         self.n_cells = int(self.state.n_sv.sum())
@@ -117,7 +117,7 @@ class Chain:
 
     def arrays(self, t: int) -> dict[str, np.ndarray]:
         """All that must outlive the process after t sweeps, by name."""
-        found = {"z": self.rows.labels(), "memberships": self.rows.memberships, "trace": self.trace[:, :t]}
+        found = self.rows.arrays() | {"trace": self.trace[:, :t]}
         found |= {f"state/{name}": getattr(self.state, name) for name in DRAWN}
         found |= {f"hyper/{name}": np.asarray(value) for name, value in self.hyper._asdict().items()}
         return found | {f"kept/{name}": value for name, value in self.kept.arrays().items()}
@@ -127,8 +127,7 @@ class Chain:
         stored = {name: arrays[f"hyper/{name}"] for name in self.hyper._fields}
         hyper: dict[str, Any] = {name: value if value.ndim else float(value) for name, value in stored.items()}
         self.hyper = Hyper(**hyper)
-        self.rows.put_labels(arrays["z"])
-        self.rows.memberships[:] = arrays["memberships"]
+        self.rows.restore(arrays)
         self.count()
         for name in DRAWN:
             getattr(self.state, name)[:] = arrays[f"state/{name}"]

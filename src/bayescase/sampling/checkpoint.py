@@ -29,7 +29,8 @@ def fingerprint(problem: Problem) -> str:
     """What a checkpoint must agree with: data, hyperparameters, which of them are learned, and the plan but for its length."""
     digest = hashlib.sha256()
     plan, chooses = problem.plan._replace(rounds=()), len(problem.plan.rounds) > 1  # its own length
-    for part in leaves((problem.data, problem.hyper, problem.learn, plan, chooses)):
+    stored = () if problem.stored is None else problem.stored.identity
+    for part in leaves((problem.data, problem.hyper, problem.learn, plan, chooses, stored)):
         array = np.ascontiguousarray(part) if isinstance(part, np.ndarray) else np.frombuffer(repr(part).encode(), np.uint8)
         digest.update(f"{array.dtype}{array.shape}".encode())
         digest.update(array.view(np.uint8).data if array.size else b"")

@@ -44,19 +44,24 @@ class Learn(NamedTuple):
 
 
 def gamma_of(data: Data) -> float:
-    """log γ = −(mean information in a case, by the frequencies of its values, − log of the number of candidates)."""
+    """γ of the cases and candidates in memory."""
     counts, codes = np.zeros(data.offset[-1] + 1), data.cells.codes
     for part in chunks(len(codes), 1):
         counts += np.bincount(codes[part].astype(np.int64) + 1, minlength=len(counts))
-    n_j = np.add.reduceat(counts[1:], data.offset[:-1])
-    seen = counts[1:][counts[1:] > 0]
+    return gamma_by_counts(counts[1:], data.offset, len(data.x), len(data.candidates))
+
+
+def gamma_by_counts(counts: np.ndarray, offset: np.ndarray, N: int, M: int) -> float:
+    """log γ = −(mean information in a case, by the frequencies of its values, − log of the number of candidates)."""
+    n_j = np.add.reduceat(counts, offset[:-1])
+    seen = counts[counts > 0]
     total = (n_j * np.log(np.maximum(n_j, 1))).sum() - (seen * np.log(seen)).sum()
-    log_gamma = np.log(len(data.candidates)) - total / len(data.x)
+    log_gamma = np.log(M) - total / N
     if log_gamma < SMALLEST_LOG_GAMMA:
         warnings.warn(
             f"Cases of {-log_gamma:.0f} nats each are too wide for n_clusters='auto', which can charge a cluster "
             f"{-SMALLEST_LOG_GAMMA:.0f} at most: it may find clusters of one case; use select_n_clusters, or fewer features.",
-            stacklevel=3,
+            stacklevel=4,
         )
     return float(np.exp(np.clip(log_gamma, SMALLEST_LOG_GAMMA, 0.0)))
 

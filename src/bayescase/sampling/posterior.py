@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from functools import reduce
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from ..kernels import Driver, Rows, row_hashes
 from ..state import FEW, Data, Hyper, State, chunks
+from ..storage import Mapped
 
 MOST_TABLES = 8  # tables of φ kept per chain for new cases, evenly spaced over its kept draws
 AGREE = 0.9  # overlap from which two chains have found the same clusters
+PART = 1 << 22  # memberships that are looked at together
 FORGET = 4  # while burning in, draw n has the weight FORGET / (n + FORGET): the first half of them weighs 1 / 2^FORGET in all
 
 
@@ -119,7 +121,7 @@ def moved(values: np.ndarray, to: np.ndarray) -> np.ndarray:
 class ChainDraws(NamedTuple):
     """What a chain has to show."""
 
-    memberships: np.ndarray  # (N, S) float32
+    memberships: np.ndarray | Mapped  # (N, S) float32
     kept: Accumulator
 
     @property
@@ -175,18 +177,35 @@ def compare(chains: list[ChainDraws]) -> tuple[np.ndarray, np.ndarray]:
     relabel = np.empty((len(chains), S), dtype=np.int64)
     overlap = np.empty(len(chains))
     for c, chain in enumerate(chains):
-        to = match(reference.T @ chain.memberships, chain.kept.exchangeable)
+        to = match(in_both(reference, chain.memberships), chain.kept.exchangeable)
         relabel[c] = np.argsort(to) if c != best else np.arange(S)
         overlap[c] = in_common(reference, chain.memberships, relabel[c])
     return relabel, overlap
 
 
-def in_common(a: np.ndarray, b: np.ndarray, relabel: np.ndarray) -> float:
+def in_both(a: np.ndarray | Mapped, b: np.ndarray | Mapped) -> np.ndarray:
+    """(S, S) Σ_i a[i, r] b[i, s], by parts: arrays may lie on a disk."""
+    total = np.zeros((a.shape[1], b.shape[1]))
+    for few in chunks(len(a), a.shape[1], PART):
+        total += a[few].T @ b[few]
+    return total
+
+
+def in_common(a: np.ndarray | Mapped, b: np.ndarray | Mapped, relabel: np.ndarray) -> float:
     """The membership that two chains share, mean over cases; label relabel[s] of b is label s of a."""
-    shared = np.empty(len(a))
-    for few in chunks(len(a), a.shape[1], FEW):
-        np.minimum(a[few], b[few][:, relabel]).sum(axis=1, dtype=float, out=shared[few])
-    return float(shared.mean())
+    total = 0.0
+    for part in chunks(len(a), a.shape[1], PART):
+        of_a, of_b = a[part], b[part]
+        for few in chunks(len(of_a), a.shape[1], FEW):
+            total += float(np.minimum(of_a[few], of_b[few][:, relabel]).sum(dtype=float))
+    return total / len(a)
+
+
+class Averaging(Protocol):
+    """Cases that nothing tells apart."""
+
+    def average(self, memberships: Any) -> None:
+        """Give equal cases the mean of their memberships, in place: it is the same posterior, and more draws of it."""
 
 
 class Equals(NamedTuple):
@@ -196,7 +215,6 @@ class Equals(NamedTuple):
     first: np.ndarray  # where each group begins
 
     def average(self, memberships: np.ndarray) -> None:
-        """Give equal cases the mean of their memberships, in place: it is the same posterior, and more draws of it."""
         if not len(self.rows):
             return
         sizes = np.diff(self.first, append=len(self.rows))
@@ -206,8 +224,11 @@ class Equals(NamedTuple):
 
 def equal_cases(data: Data) -> Equals:
     """The groups of equal cases, by the hash of their values."""
-    hashes = row_hashes(data.cells)
-    held = data.z_held if len(data.z_held) else np.zeros(len(hashes), dtype=np.int64)
+    return equal_hashes(row_hashes(data.cells), data.z_held)
+
+
+def equal_hashes(hashes: np.ndarray, held: np.ndarray) -> Equals:
+    held = held if len(held) else np.zeros(len(hashes), dtype=np.int64)
     order = np.lexsort((held, hashes))
     new = np.append(True, (np.diff(hashes[order]) != 0) | (np.diff(held[order]) != 0))
     sizes = np.diff(np.flatnonzero(new), append=len(order))
@@ -215,17 +236,18 @@ def equal_cases(data: Data) -> Equals:
     return Equals(order[several], np.flatnonzero(new[several]))
 
 
-def summarise(chains: list[ChainDraws], equals: Equals, prune: bool = False) -> Posterior:
+def summarise(chains: list[ChainDraws], equals: Averaging, prune: bool = False, out: Mapped | None = None) -> Posterior:
     """Average over the best chain and the chains that found the same clusters.
 
     prune: leave out the labels that are not the main one of any case, as there are if their number was to be found.
+    out: where the memberships go, all labels, those in use first; the posterior then has none.
 
     Chains that have not met sit in different modes. Their average describes none of them, and how much weight each mode
     deserves is not known from the chains; so only chains that agree with the best one are pooled, and the rest are reported.
     """
     relabel, overlap = compare(chains)
     pooled = np.flatnonzero(overlap >= AGREE)
-    memberships, order, S = pool_memberships([(chains[c], relabel[c]) for c in pooled], equals, prune)
+    memberships, order, S = pool_memberships([(chains[c], relabel[c]) for c in pooled], equals, prune, out)
     relabel = relabel[:, order]
     used = [(chains[c].kept, relabel[c, :S]) for c in pooled]
     tables = np.empty((sum(len(kept.tables) for kept, _ in used), len(used[0][0].values), S), dtype=np.float32)
@@ -235,7 +257,7 @@ def summarise(chains: list[ChainDraws], equals: Equals, prune: bool = False) -> 
             np.take(table, places, axis=1, out=tables[at])
             at += 1
     return Posterior(
-        memberships=memberships,
+        memberships=memberships if isinstance(memberships, np.ndarray) else np.zeros((0, S)),
         values=reduce(np.add, (kept.values[:, places] for kept, places in used)) / len(used),
         omega_prob=reduce(np.add, (kept.omega_prob[places] for kept, places in used)) / len(used),
         copied=reduce(np.add, (kept.copied[:, places] for kept, places in used)) / len(used),
@@ -248,24 +270,30 @@ def summarise(chains: list[ChainDraws], equals: Equals, prune: bool = False) -> 
 
 
 def pool_memberships(
-    pooled: list[tuple[ChainDraws, np.ndarray]], equals: Equals, prune: bool
-) -> tuple[np.ndarray, np.ndarray, int]:
+    pooled: list[tuple[ChainDraws, np.ndarray]], equals: Averaging, prune: bool, out: Mapped | None = None
+) -> tuple[np.ndarray | Mapped, np.ndarray, int]:
     """(mean memberships, the order of the clusters from large to small, how many there are)."""
     N, S = pooled[0][0].memberships.shape
-    memberships = np.zeros((N, S))  # a float64 per case and cluster is much: one array, no copies
-    parts = chunks(N, S, FEW)
-    for chain, relabel in pooled:
-        for few in parts:
-            memberships[few] += chain.memberships[few][:, relabel]
-    memberships /= len(pooled)
+    memberships = np.zeros((N, S)) if out is None else out  # a float64 per case and cluster is much: one array, no copies
+    size = np.zeros(S)
+    for part in (parts := chunks(N, S, PART)):
+        here, found = memberships[part], [(chain.memberships[part], relabel) for chain, relabel in pooled]
+        for few in chunks(len(here), S, FEW):
+            here[few] = sum(of[few][:, relabel].astype(float) for of, relabel in found) / len(pooled)
     equals.average(memberships)
-    order = order_by_size(memberships.sum(axis=0), pooled[0][0].kept.exchangeable)
+    for part in parts:
+        size += memberships[part].sum(axis=0)
+    order = order_by_size(size, pooled[0][0].kept.exchangeable)
     if prune:
-        main = np.bincount(memberships[:, order].argmax(axis=1), minlength=S) > 0
+        labels = np.concatenate([np.unique(memberships[part][:, order].argmax(axis=1)) for part in parts])
+        main = np.isin(np.arange(S), labels)
         order, S = order[np.argsort(~main, kind="stable")], int(main.sum())
-    for few in parts:
-        memberships[few] = memberships[few][:, order]
-    if prune:
+    for part in parts:
+        here = memberships[part]
+        for few in chunks(len(here), len(order), FEW):
+            here[few] = here[few][:, order]
+            if prune:
+                here[few] /= here[few][:, :S].sum(axis=1, keepdims=True)
+    if prune and isinstance(memberships, np.ndarray):
         memberships = np.ascontiguousarray(memberships[:, :S])
-        memberships /= memberships.sum(axis=1, keepdims=True)
     return memberships, order, S

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import numbers
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
@@ -12,13 +11,16 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import BayescaseWarning, ParameterError, Setting
+from ..errors import ParameterError, Setting
+from ..reading.cache import Cached
 from ..reading.encoding import Encoding
 from ..reading.similarity import similarity_table
 from ..reading.tables import Table
-from ..state import Codes, Data, Hyper, chunks, count_observed, distinct, make_data, make_hyper
+from ..state import Codes, Data, Hyper, count_observed, distinct, make_data, make_hyper
 from .hyper import LARGEST, Learn, Learnable, gamma_of
 from .plan import SINGLE_LABEL, Plan, doubling, one_round
+from .stored import Stored, sample_rows
+from .weights import bar_empty, frequencies, warn_empty_rows, weigh_gaps
 
 STARTS = ("seeded", "cases", "cells")
 MIXED = ("seeded", "cases", "seeded", "seeded")  # of the chains 0, 1, 2, 3, and so on from the first
@@ -99,7 +101,7 @@ class Settings:
 class Given:
     """What belongs to the rows of one fit."""
 
-    candidates: Table | None = None
+    candidates: Table | int | None = None  # a catalogue, or how many of the cases
     pins: Mapping[str, Any] | None = None
     prototype_prior: ArrayLike | None = None
     labels: ArrayLike | None = None  # to start from
@@ -114,25 +116,21 @@ class Problem(NamedTuple):
     learn: Learn
     plan: Plan
     n_i: np.ndarray  # (longest case + 1,) how many cases have n observed cells
+    stored: Stored | None = None  # where the cases are, if `data` has a sample of them only
+
+    @property
+    def n_cases(self) -> int:
+        return len(self.data.x) if self.stored is None else self.stored.n_cases
 
 
 def prepare(table: Table, encoding: Encoding, settings: Settings, given: Given, seed: int) -> Problem:
     """A Problem from a table whose features are known."""
-    settings = settings.for_features(encoding)
-    N, D, auto = table.n_cases, len(encoding.column_names), settings.auto
-    S = min(settings.max_clusters, N) if auto else int(settings.n_clusters)
-    if S > N:
-        raise ParameterError(
-            "{n_clusters} needs at least {S} cases, but the data has {n_samples}.",
-            parameter="n_clusters",
-            n_clusters=Setting("n_clusters", S),
-            S=S,
-            n_samples=Setting("n_samples", N),
-        )
+    settings, N = settings.for_features(encoding), table.n_cases
+    S = count_labels(settings, N)
     cases = encoding.encode(table)[0]
     if cases.bags is None:  # that a bag is empty is an answer, too
         warn_empty_rows(cases.x)
-    catalogue = None if given.candidates is None else encoding.encode(given.candidates)[0]
+    catalogue = encode_candidates(given.candidates, encoding, N, seed, cases)
     q, q_free = check_q(settings.q, settings.subspace_prior, S, encoding)
     held = check_prior_of_rows(given, settings, cases if catalogue is None else catalogue, q, N, encoding)
     data = make_data(
@@ -147,14 +145,42 @@ def prepare(table: Table, encoding: Encoding, settings: Settings, given: Given, 
         candidate_bags=None if catalogue is None or catalogue.bags is None else distinct(catalogue.bags),
         base=frequencies(cases, encoding.offset) if settings.base == "frequency" else None,
     )
-    values = {name: getattr(settings, name) for name in ("alpha", "lam", "c")}
-    hyper = make_hyper(S, D, **{name: 1.0 if is_learned(value) else value for name, value in values.items()}, q=q)
-    if auto:
+    hyper, learn = make_priors(settings, q, q_free)
+    if settings.auto:
         hyper = hyper._replace(gamma=gamma_of(data))
-    learned = tuple(name for name, value in {**values, "q": settings.q}.items() if is_learned(value))
     labels = None if given.labels is None else check_labels(given.labels, cases, S)
     plan = make_plan(settings, labels, hyper.alpha == 0, seed)
-    return Problem(encoding, data, hyper, Learn(learned, q_free, auto), plan, count_observed(cases.x, cases.bags))
+    return Problem(encoding, data, hyper, learn, plan, count_observed(cases.x, cases.bags))
+
+
+def encode_candidates(given: Table | int | None, encoding: Encoding, N: int, seed: int, cases: Codes | Cached) -> Codes | None:
+    """The catalogue: a table of its own, or a sample of the cases; None if it is all of them."""
+    if isinstance(given, int):
+        return cases.take(sample_rows(N, seed, given))
+    return None if given is None else encoding.encode(given)[0]
+
+
+def count_labels(settings: Settings, N: int) -> int:
+    """S: the clusters asked for, or the most that there can be."""
+    S = min(settings.max_clusters, N) if settings.auto else int(settings.n_clusters)
+    if S > N:
+        raise ParameterError(
+            "{n_clusters} needs at least {S} cases, but the data has {n_samples}.",
+            parameter="n_clusters",
+            n_clusters=Setting("n_clusters", S),
+            S=S,
+            n_samples=Setting("n_samples", N),
+        )
+    return S
+
+
+def make_priors(settings: Settings, q: np.ndarray, q_free: np.ndarray) -> tuple[Hyper, Learn]:
+    """The hyperparameters, and which of them are learned."""
+    values = {name: getattr(settings, name) for name in ("alpha", "lam", "c")}
+    S, D = q.shape
+    hyper = make_hyper(S, D, **{name: 1.0 if is_learned(value) else value for name, value in values.items()}, q=q)
+    learned = tuple(name for name, value in {**values, "q": settings.q}.items() if is_learned(value))
+    return hyper, Learn(learned, q_free, settings.auto)
 
 
 def make_plan(settings: Settings, labels: np.ndarray | None, one_label: bool, seed: int) -> Plan:
@@ -248,14 +274,6 @@ def numbers_of(values: Any, shapes: Mapping[tuple[int, ...], str], name: str) ->
 # --- priors --------------------------------------------------------------------------------------------------------------
 
 
-def frequencies(cases: Codes, offset: np.ndarray) -> np.ndarray:
-    """λ(v) / λ = V f(v), f the share of value v in all cells of its feature, one more cell of each value added."""
-    codes = cases.cells.codes
-    n = np.bincount(codes[codes >= 0], minlength=int(offset[-1])) + 1.0
-    sizes = np.diff(offset)
-    return np.asarray(n * np.repeat(sizes / np.add.reduceat(n, offset[:-1]), sizes))
-
-
 def check_q(q: Any, subspace_prior: Any, S: int, encoding: Encoding) -> tuple[np.ndarray, np.ndarray]:
     """(q, where it is to be learned), both (S, D)."""
     F, D = len(encoding.features), len(encoding.column_names)
@@ -298,25 +316,6 @@ class Held(NamedTuple):
     weight: np.ndarray | None  # (M, 1) or (M, S) of the candidates
     z: np.ndarray | None
     omega: np.ndarray | None
-
-
-def bar_empty(weight: np.ndarray | None, empty: np.ndarray) -> np.ndarray | None:
-    """A case whose bags are empty, and that has no value, is no candidate, unless there is no other."""
-    if not empty.any() or empty.all():
-        return weight
-    weight = np.ones((len(empty), 1)) if weight is None else weight.copy()
-    barred = np.where(empty[:, None], 0.0, weight)
-    return np.where(barred.any(axis=0), barred, weight)
-
-
-def weigh_gaps(candidates: np.ndarray, q: np.ndarray) -> np.ndarray | None:
-    """Π_j (1 − q_j) over the single features that a candidate lacks, as (M, 1), or None if none has gaps.
-
-    Without it a gap would be an advantage: a value that the cluster does not share costs 1 − q, a missing one nothing.
-    """
-    cost = np.log1p(-q[:, : candidates.shape[1]].mean(axis=0))
-    log_weight = np.concatenate([(candidates[rows] < 0) @ cost for rows in chunks(*candidates.shape)])
-    return np.exp(log_weight - log_weight.max())[:, None] if log_weight.any() else None
 
 
 def check_prototype_prior(weights: Any, M: int, S: int, auto: bool) -> np.ndarray | None:
@@ -483,13 +482,3 @@ def check_labels(labels: Any, cases: Codes, S: int) -> np.ndarray:
             value=labels,
         )
     return found.astype(np.int64)
-
-
-def warn_empty_rows(x: np.ndarray) -> None:
-    empty = np.concatenate([rows.start + np.flatnonzero((x[rows] < 0).all(axis=1)) for rows in chunks(*x.shape)])
-    if len(empty):
-        shown = ", ".join(str(i) for i in empty[:5]) + (f" and {len(empty) - 5} more" if len(empty) > 5 else "")
-        some = "Row {shown} has" if len(empty) == 1 else "Rows {shown} have"
-        warnings.warn(
-            BayescaseWarning(some + " no value at all; every cluster is equally likely there.", shown=shown), stacklevel=4
-        )

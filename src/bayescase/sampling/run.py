@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import BayescaseWarning
-from ..kernels import CpuEngine, Driver, Engine
+from ..kernels import CpuEngine, DiskEngine, Driver, Engine
 from . import checkpoint as checkpoints
 from .chain import Chain
 from .checkpoint import Stage
@@ -25,7 +25,8 @@ from .plan import Plan, Round
 from .posterior import ChainDraws, compare
 from .problem import Problem
 
-CHECKPOINT_SECONDS = 3.0
+CHECKPOINT_SECONDS = 3.0  # between checkpoints, at least
+CHECKPOINT_PAUSE = 7  # and so many times longer for each second that the last one took
 ROUNDS_APART = 2  # after so many rounds of settled chains that disagree, more sweeps are not going to help
 
 
@@ -60,7 +61,7 @@ class Run:
     def __init__(self, problem: Problem, n_jobs: int = 1):
         self.problem, self.stage, self.print = problem, Stage(), ""
         data, S, n_chains = problem.data, len(problem.hyper.beta), problem.plan.n_chains
-        self.engine: Engine = CpuEngine(data, S, n_chains, n_jobs)
+        self.engine: Engine = open_engine(problem, S, n_jobs)
         at_once = self.engine.chains_at_once
         self.map = self.engine.threads.pool.map if at_once > 1 else map
         self.drivers: SimpleQueue[Driver] = SimpleQueue()
@@ -178,6 +179,14 @@ class Run:
         self.close()
 
 
+def open_engine(problem: Problem, S: int, n_jobs: int) -> Engine:
+    """The engine that has the rows: in memory, or wherever they are stored."""
+    stored = problem.stored
+    if stored is None:
+        return CpuEngine(problem.data, S, problem.plan.n_chains, n_jobs)
+    return DiskEngine(stored.cached, problem.data, stored.log_weight, stored.folder, S, n_jobs)
+
+
 # --- for callers that wait: checkpoints, Ctrl-C, progress ----------------------------------------------------------------
 
 
@@ -193,11 +202,12 @@ def run_to_end(run: Run, watch: Watch) -> None:
     """Advance until the plan is done, a callback or Ctrl-C stops it; write the checkpoint on the way and at the end."""
     saved = time.monotonic()
     written = run.stage.sweep if watch.checkpoint is not None and os.path.exists(watch.checkpoint) else -1
-    warned = False
+    warned, pause = False, CHECKPOINT_SECONDS
 
     def save(checkpoint: str | os.PathLike[str]) -> None:
         """A checkpoint that cannot be written must not end the run."""
-        nonlocal saved, written, warned
+        nonlocal saved, written, warned, pause
+        begun = time.monotonic()
         try:
             run.save(checkpoint)
             written = run.stage.sweep
@@ -208,6 +218,7 @@ def run_to_end(run: Run, watch: Watch) -> None:
                 warnings.warn(BayescaseWarning(sentence, path=checkpoint, why=why), stacklevel=5)
             warned = True
         saved = time.monotonic()
+        pause = CHECKPOINT_SECONDS * max(1.0, CHECKPOINT_PAUSE * (saved - begun))
 
     with progress(run.plan, watch.verbose) as show, patience() as stopped:
 
@@ -216,7 +227,7 @@ def run_to_end(run: Run, watch: Watch) -> None:
             show(report)
             if watch.callback is not None and watch.callback(report):
                 return True
-            if watch.checkpoint is not None and time.monotonic() - saved > CHECKPOINT_SECONDS:
+            if watch.checkpoint is not None and time.monotonic() - saved > pause:
                 save(watch.checkpoint)
             return stopped()
 

@@ -8,7 +8,8 @@ from scipy.sparse import csr_array, diags_array
 from scipy.special import gammaln
 
 from ..kernels import best_profile, value_counts
-from ..state import FEW, Codebook, Data, Hyper, chunks, distinct, smallest_int
+from ..state import FEW, Cells, Codebook, Data, Hyper, chunks, distinct, smallest_int
+from . import stored
 
 MORE_SEEDS = 30  # at most, and at most three times the clusters
 ROUNDS = 5  # of moving every case to the group that it fits best
@@ -18,34 +19,69 @@ SINGLE_COUNT, ITEM_COUNT = (
 )  # pseudo-counts of a value in a group: of single features, and of bags, whose items are many
 
 
-def init(
-    data: Data, hyper: Hyper, start: str | np.ndarray, rng: np.random.Generator, out: np.ndarray | None = None
-) -> np.ndarray:
+class Start:
     """Labels z for a start: "seeded", "cases", "cells", or labels, one per case or one per cell, with -1 for unknown.
 
-    z is (N, P), or flat if there are bags; held cases have the labels that they are held at.
+    It is called for one part of the rows after the other, and the parts do not change what comes out. `data` has all cases; or
+    a sample of `n_cases`, which begins with the rows of `sample_rows`.
     """
-    (N, P), S, cells = data.x.shape, len(hyper.beta), data.cells
-    shape = (N, P) if data.bags is None else (len(cells.codes),)
-    z = np.empty(shape, dtype=smallest_int(S)) if out is None else out
-    flat = z.reshape(-1)
-    if isinstance(start, str) and start == "cells":
-        for part in chunks(N, P) if data.bags is None else chunks(len(flat), 1):
-            width = P if data.bags is None else 1
-            flat[part.start * width : part.stop * width] = rng.integers(S, size=(part.stop - part.start) * width, dtype=z.dtype)
-    elif not isinstance(start, str) and start.ndim == 2:
-        flat[:] = np.where(start < 0, rng.integers(S, size=start.shape), start).reshape(-1)
-    else:
-        if isinstance(start, str):
-            labels = seeded_labels(data, hyper, rng) if start == "seeded" else rng.integers(S, size=(N,))
-            labels = name_as_held(data, S, labels)
+
+    def __init__(
+        self,
+        data: Data,
+        hyper: Hyper,
+        start: str | np.ndarray,
+        rng: np.random.Generator,
+        n_cases: int | None = None,
+        seed: int = 0,
+    ):
+        self.data, self.S, self.start, self.rng = data, len(hyper.beta), start, rng
+        self.n_cases = len(data.x) if n_cases is None else n_cases
+        self.width = data.x.shape[1] if data.bags is None else 0
+        if isinstance(start, str) and start == "seeded":
+            few = min(self.n_cases, stored.START_CASES)
+            some = stored.sample_rows(self.n_cases, seed) if len(data.x) == self.n_cases else np.arange(few)
+            cases = data.cases if few == len(data.x) else data.cases.take(some)
+            sample = data._replace(x=cases.x, bags=cases.bags)
+            self.labels = seeded_labels(sample, hyper, rng)
+            if few < self.n_cases:
+                self.profiles = log_frequencies(value_counts(sample, self.labels, self.S), data.book)
+                self.empty = np.bincount(self.labels, minlength=self.S) == 0
+
+    def __call__(self, rows: slice, cells: Cells) -> np.ndarray:
+        """The labels of the cells of some neighbouring rows."""
+        z = np.empty(len(cells.codes), dtype=smallest_int(self.S))
+        if isinstance(self.start, str) and self.start == "cells":
+            for part in chunks(len(z), 1):
+                z[part] = self.rng.integers(self.S, size=part.stop - part.start)
+        elif not isinstance(self.start, str) and self.start.ndim == 2:
+            given = self.start[rows].reshape(-1)
+            z[:] = np.where(given < 0, self.rng.integers(self.S, size=given.shape), given)
         else:
-            labels = np.where(start < 0, rng.integers(S, size=N), start)
-        flat[:] = np.repeat(labels, cells.sizes)
-    if len(data.z_held):
-        held = np.repeat(data.z_held, cells.sizes)
-        flat[held >= 0] = held[held >= 0]
-    return z
+            z[:] = np.repeat(self.of_rows(rows, cells), cells.sizes)
+        if len(self.data.z_held):
+            held = np.repeat(self.data.z_held[rows], cells.sizes)
+            z[held >= 0] = held[held >= 0]
+        return z
+
+    def of_rows(self, rows: slice, cells: Cells) -> np.ndarray:
+        """(rows,) One label per case."""
+        if not isinstance(self.start, str):
+            given = self.start[rows]
+            return np.where(given < 0, self.rng.integers(self.S, size=len(given)), given)
+        if self.start == "cases":
+            labels = self.rng.integers(self.S, size=rows.stop - rows.start)
+        elif self.n_cases > stored.START_CASES:
+            labels = best_profile(cells, self.width, self.profiles, self.empty)
+        else:
+            labels = self.labels[rows]
+        return name_as_held(self.data, self.S, labels) if len(labels) == len(self.data.x) else labels
+
+
+def init(data: Data, hyper: Hyper, start: str | np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Labels z of all cases, (N, P), or flat if there are bags; held cases have the labels that they are held at."""
+    z = Start(data, hyper, start, rng)(slice(0, len(data.x)), data.cells)
+    return z.reshape(data.x.shape) if data.bags is None else z
 
 
 def name_as_held(data: Data, S: int, labels: np.ndarray) -> np.ndarray:
@@ -127,10 +163,11 @@ def mismatch(x: np.ndarray, case: np.ndarray) -> np.ndarray:
 
 def refine(data: Data, labels: np.ndarray, n_groups: int) -> np.ndarray:
     """Move every case to the group under whose value frequencies it is most probable, a few times. Empty groups stay so."""
+    cells, width = data.cells, data.x.shape[1] if data.bags is None else 0
     for _ in range(ROUNDS):
         profiles = log_frequencies(value_counts(data, labels, n_groups), data.book)
         empty = np.bincount(labels, minlength=n_groups) == 0
-        before, labels = labels, best_profile(data, profiles, empty)
+        before, labels = labels, best_profile(cells, width, profiles, empty)
         if (labels == before).all():
             break
     return labels

@@ -1,5 +1,6 @@
 """The CPU as an engine: rows and candidates in memory, cut into blocks that threads work on."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -105,6 +106,9 @@ class CpuRows:
         held = self.block.held[rows] if len(self.block.held) else np.full(len(cells.first) - 1, -1)
         return cells, self.z[places], held
 
+    def start(self, labels_of: Callable[[slice, Cells], np.ndarray]) -> None:
+        self.put_labels(labels_of(slice(0, self.block.size), Cells(self.block.x, self.first)))
+
     def labels(self) -> np.ndarray:
         spell_out(self.block)
         return self.z
@@ -125,6 +129,13 @@ class CpuRows:
         spell_out(self.block)
         self.z[places] = np.repeat(held[few], np.diff(self.first)[few])
         find_single(self.block)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {"z": self.labels(), "memberships": self.memberships}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        self.put_labels(arrays["z"])
+        self.memberships[:] = arrays["memberships"]
 
 
 def take_cells(codes: np.ndarray, first: np.ndarray, rows: np.ndarray) -> tuple[Cells, np.ndarray]:

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from ...state import Data
+from ...state import Cells, Data
 from ..compiling import compiled
-from .engine import make_block, width_of
+from .engine import make_block
 from .sums import block_sums
 from .tables import ROWS, lanes_for
 
@@ -24,14 +24,14 @@ def add_counts(codes, first, labels, n):
                 n[codes[c], labels[i]] += 1
 
 
-def best_profile(data: Data, profiles: np.ndarray, closed: np.ndarray) -> np.ndarray:
-    """(N,) The group under which each row is most probable, none that is closed; profiles[v, g] is a log frequency."""
+def best_profile(cells: Cells, width: int, profiles: np.ndarray, closed: np.ndarray) -> np.ndarray:
+    """(rows,) The group under which each row is most probable, none that is closed; profiles[v, g] is a log frequency."""
     V, n_groups = profiles.shape
     lanes = lanes_for(n_groups)
     table = np.zeros((V + 1, lanes), dtype=np.float32)  # a missing cell is at 0
     table[1:, :n_groups] = profiles
-    block = make_block(data.cells, width_of(data))
-    sums, labels = np.zeros(ROWS * lanes), np.empty(len(data.x), dtype=np.int64)
+    block = make_block(cells, width)
+    sums, labels = np.zeros(ROWS * lanes), np.empty(len(cells.first) - 1, dtype=np.int64)
     for lo in range(0, len(labels), ROWS):
         hi = min(lo + ROWS, len(labels))
         sum_block(block, table.reshape(-1), lanes, lo, hi, sums)

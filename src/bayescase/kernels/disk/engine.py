@@ -1,0 +1,320 @@
+"""A disk as an engine: codes, labels and memberships in files, a block of rows in memory for each thread.
+
+The kernels are those of the CPU, and a block knows the number of its first row: so the integers are those of a fit in memory.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from ...reading.cache import Cached
+from ...state import Cells, Data, Hyper, longest, smallest_int
+from ...storage import Mapped, copy_file
+from ..contract import Best, Candidates, Counts, Moved
+from ..cpu.engine import NONE, Block, CpuCandidates, make_block
+from ..cpu.means import add_memberships, add_overlap, fill_counts, find_single, spell_out
+from ..cpu.rows import score_p, update_z
+from ..cpu.tables import Copies, Scratch, Tables
+from ..cpu.threads import Part, Threads
+
+
+class DiskRows:
+    """One chain's rows. `z` has a label for every cell, `one` that of each row with only one, or -1."""
+
+    def __init__(self, threads: Threads, cached: Cached, folder: Path, chain: int, sizes: tuple[int, int]):
+        self.threads, self.cached, self.folder, self.chain = threads, cached, folder, chain
+        self.S, self.longest = sizes
+        self.held = NONE
+        N, kind = len(cached), np.int16 if self.S < 2**15 else np.int32
+        self.z = Mapped.create(self.file("z"), smallest_int(self.S), (cached.about.n_cells,))
+        self.one = Mapped.create(self.file("one"), kind, (N,))
+        self.memberships = Mapped.create(self.file("memberships"), np.float32, (N, self.S))
+        self.former: Mapped | None = None
+
+    def file(self, name: str) -> Path:
+        return self.folder / f"{self.chain}.{name}"
+
+    @property
+    def blocks(self) -> list[Part]:
+        """One for each thread to take next."""
+        return [(b, b + 1) for b in range(self.cached.n_blocks)]
+
+    @contextmanager
+    def block(self, b: int, changes: bool = False) -> Iterator[Block]:
+        """The rows of a block; what changes in them is written back."""
+        cached, rows = self.cached, self.cached.rows(b)
+        cells, z, one = cached.cells(rows), self.z[cached.span(rows)], self.one[rows]
+        labels = one.astype(np.int64)
+        held = self.held[rows] if len(self.held) else NONE
+        yield Block(
+            cells.codes,
+            z,
+            labels,
+            cells.first,
+            held,
+            rows.stop - rows.start,
+            cached.width,
+            rows.start,
+            cached.about.gaps[b],
+        )
+        if changes:
+            one[:] = labels
+
+    def each_block(self, work: Callable[[Block], None], changes: bool = False) -> None:
+        """One block after the other, here."""
+        for b in range(self.cached.n_blocks):
+            with self.block(b, changes) as block:
+                work(block)
+
+    def recount(self, n_values: int) -> Counts:
+        counts = Counts(np.zeros((n_values, self.S), dtype=np.int32), np.zeros((self.S, self.longest + 1), dtype=np.int64))
+        of_block = Counts(*(np.empty_like(part) for part in counts))
+
+        def count(block: Block) -> None:
+            fill_counts(block, *of_block)
+            for total, part in zip(counts, of_block, strict=True):
+                total += part
+
+        self.each_block(count)
+        return counts
+
+    def update_z(self, tables: Tables, key: np.uint64, by_cell: bool = True) -> Moved:
+        moved = Moved.none(tables.leave.shape[1] - 1, self.S, self.longest)
+
+        def work(scratch: Scratch, b: int, _: int) -> None:
+            with self.block(b, changes=True) as block:
+                update_z(block, tables, by_cell, key, scratch, 0, block.size)
+
+        self.threads.each(self.blocks, work, lambda scratch: moved.add(scratch.tally))
+        return moved
+
+    # --- means --------------------------------------------------------------------------------------------------------
+
+    def new_means(self, keep_former: bool = False) -> None:
+        self.drop_former()
+        if keep_former:
+            self.former = Mapped.create(self.file("former"), np.float16, self.memberships.shape)
+        for b in range(self.cached.n_blocks):
+            rows = self.cached.rows(b)
+            if self.former is not None:
+                self.former[rows] = self.memberships[rows]
+            self.memberships[rows] = 0.0
+
+    def drop_former(self) -> None:
+        if self.former is not None:
+            os.unlink(self.former.path)
+        self.former = None
+
+    def former_memberships(self) -> Mapped:
+        assert self.former is not None
+        shown = Mapped.create(self.file("shown"), np.float32, self.former.shape)
+        for b in range(self.cached.n_blocks):
+            rows = self.cached.rows(b)
+            mean = self.former[rows].astype(np.float32)
+            shown[rows] = mean / mean.sum(axis=1, keepdims=True)
+        return shown
+
+    def overlap(self) -> np.ndarray:
+        total = np.zeros((self.S, self.S))
+
+        def work(scratch: Scratch, *_: int) -> None:
+            self.each_block(
+                lambda block: add_overlap(block, self.memberships[rows_of(block)], scratch.row, total)
+            )  # in order: sums of floats depend on it
+
+        self.threads.each([(0, 1)], work)
+        return total
+
+    def add_memberships(self, hyper: Hyper, to: np.ndarray, weight: float) -> None:
+        def work(scratch: Scratch, b: int, _: int) -> None:
+            with self.block(b) as block:
+                mean = self.memberships[rows_of(block)]
+                add_memberships(block, hyper.alpha, hyper.beta, to, weight, scratch.row, mean)
+
+        self.threads.each(self.blocks, work)
+
+    # --- labels -------------------------------------------------------------------------------------------------------
+
+    def start(self, labels_of: Callable[[slice, Cells], np.ndarray]) -> None:
+        def begin(block: Block) -> None:
+            block.z[:] = labels_of(rows_of(block), cells_of(block))
+            find_single(block)
+
+        self.each_block(begin, changes=True)
+
+    def labels(self) -> np.ndarray:
+        """All in memory."""
+        self.each_block(spell_out)
+        return np.asarray(self.z)
+
+    def put_labels(self, z: np.ndarray) -> None:
+        flat = z.reshape(-1)
+
+        def put(block: Block) -> None:
+            block.z[:] = flat[self.cached.span(rows_of(block))]
+            find_single(block)
+
+        self.each_block(put, changes=True)
+
+    def take(self, rows: np.ndarray) -> tuple[Cells, np.ndarray, np.ndarray]:
+        order = np.argsort(rows, kind="stable")
+        codes, z, sizes = [], [], []
+        for b, some in self.cached.by_block(rows[order]):
+            with self.block(b) as block:
+                cells = cells_of(block).take(some)
+                labels = Cells(block.z, cells_of(block).first).take(some).codes
+                one = np.repeat(block.one[some], cells.sizes)
+                codes.append(cells.codes)
+                z.append(np.where(one >= 0, one, labels).astype(labels.dtype))
+                sizes.append(cells.sizes)
+        first = np.concatenate([[0], *(np.cumsum(np.concatenate(sizes)) if sizes else ())], axis=None).astype(np.int64)
+        back = np.argsort(order, kind="stable")
+        if not len(rows):
+            return Cells(np.zeros(0, self.cached.codes.dtype), first), np.zeros(0, self.z.dtype), NONE
+        cells = Cells(np.concatenate(codes), first).take(back)
+        labels = Cells(np.concatenate(z), first).take(back).codes
+        return cells, labels, self.held[rows] if len(self.held) else np.full(len(rows), -1)
+
+    def put(self, rows: np.ndarray, z: np.ndarray) -> None:
+        order = np.argsort(rows, kind="stable")
+        cells, _, _ = self.take(rows)
+        given, at = Cells(z, cells.first), 0
+        for b, some in self.cached.by_block(rows[order]):
+            mine = order[at : at + len(some)]
+            at += len(some)
+            with self.block(b, changes=True) as block:
+                labels, own = given.take(mine), cells.take(mine)
+                few = make_block(own, 0, labels.codes)
+                find_single(few)
+                block.one[some] = few.one
+                first = cells_of(block).first
+                places = np.repeat(first[some] - labels.first[:-1], labels.sizes) + np.arange(len(labels.codes))
+                block.z[places] = labels.codes
+
+    def hold(self, held: np.ndarray) -> None:
+        self.held = held
+
+        def put(block: Block) -> None:
+            few = np.flatnonzero(block.held >= 0) if len(block.held) else NONE
+            spell_out(block)
+            if len(few):
+                cells = cells_of(block)
+                of_row = np.repeat(block.held, cells.sizes)
+                block.z[of_row >= 0] = of_row[of_row >= 0]
+            find_single(block)
+
+        self.each_block(put, changes=True)
+
+    # --- what outlives the process --------------------------------------------------------------------------------------
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Copies of the files, which a sweep changes in place; returns their number. Those of the checkpoint before stay."""
+        numbers = self.snapshots()
+        for number in numbers[:-1]:
+            self.drop_snapshot(number)
+        number = numbers[-1] + 1 if numbers else 0
+        try:
+            for name, array in self.kept().items():
+                copy_file(array.path, self.file(f"{name}.{number}"))
+        except BaseException:
+            self.drop_snapshot(number)
+            raise
+        return {"snapshot": np.array(number)}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        number = int(arrays["snapshot"])
+        for name, array in self.kept().items():
+            source = self.file(f"{name}.{number}")
+            if not source.exists() or source.stat().st_size != array.nbytes:
+                raise ValueError(f"The rows of the checkpoint are not in {os.fspath(self.folder)!r}; delete the checkpoint.")
+            copy_file(source, array.path)
+        for other in self.snapshots():
+            if other != number:
+                self.drop_snapshot(other)
+
+    def kept(self) -> dict[str, Mapped]:
+        return {"z": self.z, "one": self.one, "memberships": self.memberships}
+
+    def snapshots(self) -> list[int]:
+        """Numbers of the copies that are there, in rising order."""
+        names = (path.name.rpartition(".")[2] for path in self.folder.glob(f"{self.chain}.z.*"))
+        return sorted(int(name) for name in names if name.isdecimal())
+
+    def drop_snapshot(self, number: int) -> None:
+        for name in self.kept():
+            self.file(f"{name}.{number}").unlink(missing_ok=True)
+
+
+def rows_of(block: Block) -> slice:
+    return slice(block.number, block.number + block.size)
+
+
+def cells_of(block: Block) -> Cells:
+    """The cells of a block, with their places."""
+    return Cells(block.x, block.first if not block.width else np.arange(block.size + 1, dtype=np.int64) * block.width)
+
+
+class DiskCandidates:
+    """All rows as a catalogue."""
+
+    def __init__(self, threads: Threads, cached: Cached, log_weight: np.ndarray | Mapped, most: int):
+        self.threads, self.cached, self.most = threads, cached, most
+        self.log_weight = log_weight  # (N, 1), or (1, 1) if all are equal
+
+    def score(self, copies: Copies, key: np.uint64) -> Best:
+        S, cached = copies.top.shape[1], self.cached
+        best = Best.none(S, self.most)
+
+        def work(scratch: Scratch, b: int, _: int) -> None:
+            rows = cached.rows(b)
+            cells, size = cached.candidate_cells(rows), rows.stop - rows.start
+            gaps = cached.about.gaps[b]
+            block = Block(cells.codes, NO_LABELS, NONE, cells.first, NONE, size, cached.width, rows.start, gaps)
+            score_p(block, self.weights(rows), copies, key, scratch, 0, size)
+            scratch.arg[:] += rows.start
+
+        def collect(scratch: Scratch) -> None:
+            better = (scratch.best > best.score) | ((scratch.best == best.score) & (scratch.arg < best.row))
+            best.score[better], best.row[better] = scratch.best[better], scratch.arg[better]
+
+        self.threads.each([(b, b + 1) for b in range(cached.n_blocks)], work, collect)
+        for s, m in enumerate(best.row.tolist()):
+            codes = cached.candidate_cells(slice(m, m + 1)).codes
+            best.codes[s, : len(codes)] = codes
+            best.log_weight[s] = self.weights(slice(m, m + 1))[0, 0]
+        return best
+
+    def weights(self, rows: slice) -> np.ndarray:
+        if len(self.log_weight) == 1:
+            return np.full((rows.stop - rows.start, 1), self.log_weight[:][0, 0])
+        return self.log_weight[rows]
+
+
+NO_LABELS = np.zeros(0, dtype=np.uint8)
+
+
+class DiskEngine:
+    """Rows and candidates of a run in files; chains one after the other, the blocks of each on threads."""
+
+    chains_at_once = 1
+
+    def __init__(self, cached: Cached, data: Data, log_weight: np.ndarray | Mapped, folder: Path, S: int, n_jobs: int):
+        self.cached, self.data, self.folder, self.S = cached, data, folder, S
+        self.threads = Threads(data, S, n_jobs, n_jobs)
+        self.candidates: Candidates = (
+            DiskCandidates(self.threads, cached, log_weight, longest(data.candidate_cells))
+            if data.own_cases
+            else CpuCandidates(self.threads, data)
+        )
+
+    def rows(self, chain: int) -> DiskRows:
+        """The rows of a chain, whose labels are not yet set."""
+        return DiskRows(self.threads, self.cached, self.folder, chain, (self.S, longest(self.data.cells)))
+
+    def close(self) -> None:
+        self.threads.close()

@@ -1,0 +1,94 @@
+"""Where a run whose cases are not in memory keeps its files, and when they go; a bar for the passes that make them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ..errors import ParameterError, Setting
+from ..reading.tallies import Progress
+
+ROWS = ".rows"  # a checkpoint and this is the folder beside it
+
+
+class Place:
+    """A folder with codes, labels and memberships: one that is given and stays, one beside a checkpoint, or a temporary one."""
+
+    def __init__(self, cache: str | os.PathLike[str] | None, checkpoint: str | os.PathLike[str] | None):
+        self.given = cache is not None
+        self.temporary = Path(tempfile.mkdtemp(prefix="bayescase-"))  # goes with the model
+        weakref.finalize(self, shutil.rmtree, self.temporary, ignore_errors=True)
+        beside = None if checkpoint is None else f"{os.fspath(checkpoint)}{ROWS}"
+        self.folder = Path(cache or beside or self.temporary)
+        self.results = self.folder if self.given else self.temporary
+        self.checkpoint = checkpoint
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ParameterError(
+                "{parameter} cannot be made ({why}).",
+                parameter=Setting("cache", os.fspath(self.folder)),
+                why=error.strerror,
+            ) from None
+        self.unlock = weakref.finalize(self, os.close, lock(self.folder))
+
+    def end(self, finished: bool) -> None:
+        """Remove what a run that has ended needs no more; one that was stopped can go on from its checkpoint."""
+        self.unlock()
+        if self.given or (not finished and self.checkpoint is not None):
+            return
+        for path in self.folder.iterdir():
+            if path.suffix != ".npy":
+                path.unlink()
+        if self.checkpoint is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            Path(self.checkpoint).unlink(missing_ok=True)  # without its rows nothing can go on from it
+
+
+def lock(folder: Path) -> int:
+    """A file, open and locked while a run uses the folder: two of them would write into each other's labels."""
+    file = os.open(folder / "lock", os.O_RDWR | os.O_CREAT)
+    try:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except ImportError:  # Windows does not let two processes write into a mapped file anyway
+        pass
+    except OSError:
+        os.close(file)
+        raise ParameterError(
+            "Another run is using the folder {parameter}; give each run its own.", parameter=Setting("cache", os.fspath(folder))
+        ) from None
+    return file
+
+
+@contextmanager
+def full_disk(place: Place) -> Iterator[None]:
+    """What the system says of a full disk, and that nothing is lost."""
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, (ImportError, FileNotFoundError)) or error.errno is None:
+            raise
+        again = "; what is done is kept: make room, and start the same run again" if place.given or place.checkpoint else ""
+        raise OSError(error.errno, f"{error.strerror}{again}", os.fspath(place.folder)) from error
+
+
+@contextmanager
+def passing(what: str, n_rows: int | None, verbose: int) -> Iterator[Progress]:
+    """A bar on stderr that says what a pass over the rows does."""
+    if not verbose:
+        yield lambda n: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:,} rows"), TimeElapsedColumn())
+    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as bar:
+        task = bar.add_task(what, total=n_rows)
+        yield lambda n: bar.advance(task, n)

@@ -1,0 +1,339 @@
+"""Fits of tables that stay on disk: the integers of the same fit in memory, checkpoints, results in files."""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pytest
+from pyarrow import parquet
+
+import bayescase.sampling.run
+from bayescase import BayesianCaseModel, ParameterError
+from bayescase.errors import BayescaseWarning
+from bayescase.kernels.disk import engine
+from bayescase.reading import batches, cache
+from bayescase.sampling import large, stored
+
+QUICK = {"n_iter": 14, "thin": 2, "random_state": 5}
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(batches, "PART_ROWS", 100)
+    monkeypatch.setattr(cache, "BLOCK_CELLS", 700)
+
+
+def table(n=500, gaps=True, bags=False, seed=0):
+    """Three clusters, cases that occur twice, and missing cells."""
+    rng = np.random.default_rng(seed)
+    group = rng.integers(3, size=n)
+    columns = {}
+    for j in range(6):
+        value = np.where(rng.random(n) < 0.8, group, rng.integers(4, size=n))
+        columns[f"f{j}"] = [None if gaps and u < 0.05 else f"v{v}" for u, v in zip(rng.random(n), value, strict=True)]
+    if bags:
+        columns["items"] = [rng.choice(list("abcdefgh")[2 * g :], size=rng.integers(0, 6)).tolist() for g in group]
+    return pa.table(columns)
+
+
+def written(table, folder):
+    path = folder / "cases.parquet"
+    parquet.write_table(table, path, row_group_size=77)
+    return path
+
+
+def check_same(found, wanted):
+    """All that is drawn, bit for bit, and all that is made of it."""
+    for name, values in wanted.fitted_.trace.items():
+        assert np.array_equal(found.fitted_.trace[name], values), name
+    assert np.array_equal(found.prototypes_, wanted.prototypes_)
+    assert np.array_equal(found.subspaces_, wanted.subspaces_)
+    assert np.array_equal(found.labels_, wanted.labels_)
+    assert np.array_equal(found.subspace_probabilities_, wanted.subspace_probabilities_)
+    np.testing.assert_allclose(found.memberships_, wanted.memberships_, atol=1e-7)
+
+
+# --- the same integers -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cells", [7, 300, 1 << 22])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_any_block_size_and_any_number_of_threads(cells, n_jobs, tmp_path, monkeypatch):
+    monkeypatch.setattr(cache, "BLOCK_CELLS", cells)
+    cases = table(120 if cells == 7 else 500)
+    model = BayesianCaseModel(3, n_chains=2, n_jobs=n_jobs, **QUICK)
+    wanted = BayesianCaseModel(3, n_chains=2, **QUICK).fit(cases)
+    check_same(model.fit(written(cases, tmp_path)), wanted)
+    assert np.array_equal(model.fitted_.posterior.memberships, wanted.memberships_)  # the sample is the table
+
+
+@pytest.mark.filterwarnings("ignore:All max_clusters")
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"alpha": 0.0, "init": "cases"},
+        {"init": "cells", "alpha": 0.5},
+        {"alpha": "learn", "lam": "learn", "q": "learn"},
+        {"n_clusters": "auto", "max_clusters": 6},
+        {"n_iter": "auto", "max_iter": 40},
+    ],
+    ids=str,
+)
+def test_any_settings(settings, tmp_path):
+    cases = table(200)
+    settings = {"n_clusters": 3, "n_chains": 2} | QUICK | settings
+    check_same(BayesianCaseModel(**settings).fit(written(cases, tmp_path)), BayesianCaseModel(**settings).fit(cases))
+
+
+@pytest.mark.filterwarnings("ignore:All max_clusters")
+@pytest.mark.parametrize("settings", [{}, {"n_clusters": "auto", "max_clusters": 5}], ids=str)
+def test_bags(settings, tmp_path):
+    cases = table(200, bags=True)
+    settings = {"n_clusters": 3, "n_chains": 2} | QUICK | settings
+    check_same(BayesianCaseModel(**settings).fit(written(cases, tmp_path)), BayesianCaseModel(**settings).fit(cases))
+
+
+def test_a_catalogue_and_a_sample_of_the_cases(tmp_path):
+    cases = table(200)
+    model = BayesianCaseModel(3, n_chains=1, **QUICK)
+    path = written(cases, tmp_path)
+    for candidates in (table(30, seed=9), 40):
+        wanted = BayesianCaseModel(3, n_chains=1, **QUICK).fit(cases, candidates=candidates)
+        check_same(model.fit(path, candidates=candidates), wanted)
+        assert model.case_names_ == wanted.case_names_
+    rows = stored.sample_rows(200, wanted.fitted_.plan.seed, 40)
+    assert model.case_names_ == [f"case {row}" for row in rows]
+
+
+def test_more_cases_than_a_start_looks_at(tmp_path, monkeypatch):
+    monkeypatch.setattr(stored, "START_CASES", 100)
+    cases = table(400)
+    settings = {"n_chains": 2, "init": "seeded"} | QUICK
+    wanted = BayesianCaseModel(3, **settings).fit(cases)
+    found = BayesianCaseModel(3, **settings).fit(written(cases, tmp_path))
+    sample = found.fitted_.sample
+    assert np.array_equal(found.log_joint_, wanted.log_joint_)
+    assert np.array_equal(found.labels_, wanted.labels_)
+    assert np.array_equal(sample.rows[found.fitted_.posterior.p], wanted.fitted_.posterior.p)
+    assert 100 <= len(sample.rows) < 200
+    assert found.labels_.shape == (400,)
+    np.testing.assert_allclose(found.fitted_.posterior.memberships, wanted.memberships_[sample.rows], atol=1e-12)
+    assert found.prototype_probabilities_[0][0].row in range(400)
+    assert found.fitted_.case_names[5] == f"case {sample.rows[5]}"
+
+
+def test_equal_cases_have_equal_memberships_however_few_are_compared_at_a_time(tmp_path, monkeypatch):
+    cases = pa.concat_tables([table(150)] * 3)
+    monkeypatch.setattr(large, "EQUALS_BYTES", 2000)
+    wanted = BayesianCaseModel(3, n_chains=2, **QUICK).fit(cases)
+    found = BayesianCaseModel(3, n_chains=2, **QUICK).fit(written(cases, tmp_path))
+    check_same(found, wanted)
+    assert np.array_equal(found.memberships_[:150], found.memberships_[300:])
+
+
+def test_rows_are_taken_put_and_held_as_in_memory(tmp_path):
+    """What moves of single cases use."""
+    model = BayesianCaseModel(3, n_chains=1, warm_start=True, **QUICK)
+    cases = table(200, bags=True)
+    model.fit(written(cases, tmp_path))
+    memory = BayesianCaseModel(3, n_chains=1, warm_start=True, **QUICK).fit(cases)
+    found, wanted = (each._run.chains[0].rows for each in (model, memory))
+    assert isinstance(found, engine.DiskRows)
+    some = np.array([150, 3, 77, 4])
+    for mine, other in zip(found.take(some), wanted.take(some), strict=True):
+        for a, b in zip(mine, other, strict=True) if isinstance(mine, tuple) else [(mine, other)]:
+            assert np.array_equal(a, b)
+    z = np.arange(len(found.take(some)[1]), dtype=np.uint8) % 3
+    held = np.full(200, -1)
+    held[[0, 199]] = 2
+    for rows in (found, wanted):
+        rows.put(some, z)
+    assert np.array_equal(found.labels(), wanted.labels())
+    for rows in (found, wanted):
+        rows.hold(held)
+    assert np.array_equal(found.labels(), wanted.labels())
+    V = len(model._run.chains[0].state.n_sv)
+    for a, b in zip(found.recount(V), wanted.recount(V), strict=True):
+        assert np.array_equal(a, b)
+
+
+# --- results and files ---------------------------------------------------------------------------------------------------
+
+
+def test_results_are_read_from_files_and_saved_beside_the_model(tmp_path, monkeypatch):
+    monkeypatch.setattr(stored, "START_CASES", 60)
+    cases = table(300)
+    model = BayesianCaseModel(3, n_chains=1, **QUICK).fit(written(cases, tmp_path))
+    assert isinstance(model.labels_, np.memmap)
+    assert isinstance(model.memberships_, np.memmap)
+    model.save(tmp_path / "model.bcm")
+    assert np.array_equal(np.load(tmp_path / "model.labels.npy"), model.labels_)
+    again = BayesianCaseModel.load(tmp_path / "model.bcm")
+    assert isinstance(again.memberships_, np.memmap)
+    assert np.array_equal(again.memberships_, model.memberships_)
+    assert np.array_equal(again.prototypes_, model.prototypes_)
+    assert "sample" in again.explain().verdict
+    assert again.explain().verdict.endswith(f"{len(again.fitted_.sample.rows)} of the 300 cases.")
+    (tmp_path / "model.labels.npy").unlink()
+    with pytest.warns(BayescaseWarning, match=r"model.labels.npy and model.memberships.npy are not beside"):
+        lonely = BayesianCaseModel.load(tmp_path / "model.bcm")
+    assert len(lonely.labels_) == len(lonely.fitted_.sample.rows)
+
+
+def test_explanations_reports_and_predictions(tmp_path, monkeypatch):
+    monkeypatch.setattr(stored, "START_CASES", 60)
+    cases = table(300)
+    path = written(cases, tmp_path)
+    model = BayesianCaseModel(3, n_chains=1, **QUICK).fit(path)
+    inside = int(model.fitted_.sample.rows[3])
+    assert model.explain_case(inside).name == f"case {inside}"
+    outside = next(row for row in range(300) if row not in model.fitted_.sample.rows)
+    with pytest.raises(ParameterError, match=f"case {outside} is not among them"):
+        model.explain_case(outside)
+    assert np.array_equal(model.predict(path), model.predict(cases))
+    assert np.array_equal(model.transform(path), model.transform(cases))
+    assert np.array_equal(model.score_samples(ds.dataset(path)), model.score_samples(cases))
+    model.report(tmp_path / "report.html")
+    assert "of the 300 cases" in (tmp_path / "report.html").read_text()
+
+
+def test_columns_of_new_files_are_found_by_name(tmp_path):
+    cases = table(100)
+    model = BayesianCaseModel(3, n_chains=1, **QUICK).fit(cases)
+    other = cases.select(cases.column_names[::-1]).append_column("more", pa.array(["x"] * 100))
+    assert np.array_equal(model.predict(written(other, tmp_path)), model.predict(cases))
+
+
+@pytest.mark.parametrize(
+    ("settings", "given", "words"),
+    [
+        ({"sampler": "collapsed"}, {}, "sampler='collapsed' needs the table in memory"),
+        ({"keep_draws": True}, {}, "keep_draws=True needs the table in memory"),
+        ({}, {"prototype_prior": [1.0]}, "prototype_prior needs the table in memory"),
+        ({}, {"pins": {"cases": {0: 1}}}, r"pins\['cases'\] needs the table in memory"),
+        ({}, {"case_names": ["a"]}, "case_names needs the table in memory"),
+        ({}, {"candidates": 0}, "candidates must be a table or a number of cases"),
+        ({"n_clusters": 101}, {}, "needs at least 101 cases"),
+    ],
+)
+def test_what_needs_memory_is_refused(settings, given, words, tmp_path):
+    path = written(table(100), tmp_path)
+    with pytest.raises(ParameterError, match=words):
+        BayesianCaseModel(**({"n_clusters": 3, "n_chains": 1} | QUICK | settings)).fit(path, **given)
+
+
+def test_a_cache_is_for_tables_on_disk(tmp_path):
+    with pytest.raises(ParameterError, match="cache is for a table that is read in parts"):
+        BayesianCaseModel(3, **QUICK).fit(table(50), cache=tmp_path)
+
+
+# --- stopping and going on -----------------------------------------------------------------------------------------------
+
+
+def test_files_go_with_the_run_unless_they_are_kept(tmp_path):
+    path, kept = written(table(100), tmp_path), tmp_path / "kept"
+    model = BayesianCaseModel(3, n_chains=1, **QUICK)
+    model.fit(path, checkpoint=tmp_path / "run")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["cases.parquet"]
+    temporary = model._place.temporary
+    assert sorted(file.name for file in temporary.iterdir()) == ["labels.npy", "memberships.npy"]
+    model.fit(path, cache=kept)
+    assert not temporary.exists()
+    assert {"codes", "about.json", "labels.npy"} <= {file.name for file in kept.iterdir()}
+
+
+def test_a_run_that_was_stopped_goes_on(tmp_path, monkeypatch):
+    monkeypatch.setattr(bayescase.sampling.run, "CHECKPOINT_SECONDS", 0.0)
+    cases = table(200)
+    path, checkpoint = written(cases, tmp_path), tmp_path / "run"
+    model = BayesianCaseModel(3, n_chains=2, **QUICK)
+    with pytest.warns(BayescaseWarning, match="Stopped after 9"):
+        model.fit(path, checkpoint=checkpoint, callback=lambda report: report.sweep == 9)
+    assert (tmp_path / "run.rows" / "codes").exists()
+    monkeypatch.setattr(cache, "write_codes", None)  # not needed again
+    check_same(model.fit(path, checkpoint=checkpoint), BayesianCaseModel(3, n_chains=2, **QUICK).fit(cases))
+
+
+def test_more_sweeps_from_memory(tmp_path):
+    cases = table(200)
+    settings = QUICK | {"n_chains": 2, "n_iter": 20}
+    model = BayesianCaseModel(3, warm_start=True, **settings).fit(written(cases, tmp_path)).more(20)
+    check_same(model, BayesianCaseModel(3, **settings | {"n_iter": 40}).fit(cases))
+    model.set_params(warm_start=False).fit(tmp_path / "cases.parquet")
+    with pytest.raises(ParameterError, match="There is no run to go on with"):
+        model.more(3)
+
+
+SCRIPT = """
+import sys
+import bayescase.sampling.run
+from bayescase import BayesianCaseModel
+from bayescase.reading import batches, cache
+bayescase.sampling.run.CHECKPOINT_SECONDS = 0.0  # every sweep: a kill is likely to hit the middle of a write
+batches.PART_ROWS, cache.BLOCK_CELLS = 100, 700
+model = BayesianCaseModel(3, n_iter=60, n_chains=2, random_state=5)
+model.fit(sys.argv[1], checkpoint=sys.argv[2], callback=lambda report: print(report.sweep, flush=True))
+"""
+
+
+def test_kill_9_at_any_time(tmp_path):
+    cases = table(200)
+    path, checkpoint = written(cases, tmp_path), tmp_path / "run"
+    seen = []
+    for least in (5, 25):
+        command = [sys.executable, "-W", "ignore", "-c", SCRIPT, path, checkpoint]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            for line in process.stdout:
+                seen.append(int(line))
+                if seen[-1] >= least:
+                    break
+            time.sleep(0.005 * least % 0.02)
+            os.kill(process.pid, signal.SIGKILL)
+    assert seen.count(1) == 1  # the second went on
+    model = BayesianCaseModel(3, n_iter=60, n_chains=2, random_state=5).fit(path, checkpoint=checkpoint)
+    check_same(model, BayesianCaseModel(3, n_iter=60, n_chains=2, random_state=5).fit(cases))
+
+
+def test_a_full_disk_is_one_sentence_and_a_run_that_can_go_on(tmp_path, monkeypatch):
+    cases = table(200)
+    path, checkpoint = written(cases, tmp_path), tmp_path / "run"
+    model = BayesianCaseModel(3, n_chains=1, **QUICK)
+    allocate = engine.Mapped.create
+
+    def full(file, *args):
+        if "memberships" in os.fspath(file):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), os.fspath(file))
+        return allocate(file, *args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(engine.Mapped, "create", full)
+        with pytest.raises(OSError, match="No space left on device; what is done is kept: make room, and start") as error:
+            model.fit(path, checkpoint=checkpoint)
+    assert error.value.filename == str(tmp_path / "run.rows")
+    monkeypatch.setattr(cache, "write_codes", None)  # they are there
+    check_same(model.fit(path, checkpoint=checkpoint), BayesianCaseModel(3, n_chains=1, **QUICK).fit(cases))
+
+
+def test_a_checkpoint_that_does_not_fit_on_the_disk_does_not_end_the_run(tmp_path, monkeypatch):
+    monkeypatch.setattr(bayescase.sampling.run, "CHECKPOINT_SECONDS", 0.0)
+
+    def full(source, target):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(engine, "copy_file", full)
+    with pytest.warns(BayescaseWarning, match="could not be written .No space left on device.; the run goes on"):
+        BayesianCaseModel(3, n_chains=1, **QUICK).fit(written(table(100), tmp_path), checkpoint=tmp_path / "run")
+
+
+def test_two_runs_do_not_share_a_folder(tmp_path):
+    path = written(table(100), tmp_path)
+    model = BayesianCaseModel(3, n_chains=1, warm_start=True, **QUICK).fit(path, cache=tmp_path / "kept")
+    with pytest.raises(ParameterError, match="Another run is using the folder"):
+        BayesianCaseModel(3, n_chains=1, **QUICK).fit(path, cache=tmp_path / "kept")
+    assert model.more(2).n_iter_ == 16
