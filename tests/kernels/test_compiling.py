@@ -64,3 +64,20 @@ def test_a_folder_that_cannot_be_written_is_not_needed(package):
     assert call(package, **home) == (1, False)
     assert call(package, **home) == (1, True)
     assert len(list(Path(package / "home" / "bayescase").glob("compiled-*"))) == 1
+
+
+def test_what_only_kernels_call_has_no_machine_code_of_its_own():
+    compiling = bayescase.kernels.compiling
+
+    @compiling.inner
+    def twice(x):
+        return 2 * x
+
+    @compiling.njit
+    def kernel(x):
+        return twice(x) + twice(1)
+
+    assert kernel(20) == 42
+    (made,) = twice.overloads.values()
+    assert isinstance(made.library, compiling.Unfinished)
+    assert made.library.get_pointer_to_function(made.fndesc.llvm_func_name) == 0

@@ -8,6 +8,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from numba import njit
+
 import bayescase
 
 RNG, MODEL, HYPER = "kernels/rng.py", "model.py", "sampling/hyper.py"
@@ -240,3 +242,8 @@ def package(name=None, part="kernels"):
         for module in [name for name in sys.modules if name.startswith(f"{mutant}.")]:
             share_tuples(sys.modules[module], importlib.import_module(module.replace(mutant, "bayescase", 1)))
     return importlib.import_module(f"{mutant}.{part}")
+
+
+def outside(function):
+    """A function that only kernels call, as one that Python can call."""
+    return njit(lambda *args: function(*args))

@@ -14,6 +14,7 @@ from bayescase.state import make_book, make_data, make_hyper
 
 from .chains import Bench
 from .judge import REJECT_BELOW, pearson
+from .mutants import outside
 
 
 def chain(x, offset, S, sampler, *, x_type=np.int64, z_type=None, n_blocks=1, threads=0, sweeps=6, alpha=0.3):
@@ -57,7 +58,7 @@ def test_integer_types(sampler):
 @pytest.mark.parametrize("S", [1, 15, 16, 17, 63, 64, 65, 130])
 def test_row_sums_at_the_edges_of_the_lanes(S):
     """The vector sums against NumPy, for cluster counts around the vector width and rows around the tile."""
-    rng = np.random.default_rng(S)
+    rng, sum_rows = np.random.default_rng(S), outside(row_sums)
     for N, P in ((1, 1), (33, 31), (64, 32), (5, 100)):
         x, _ = table(N, P, 3)
         lanes = lanes_for(S)
@@ -66,7 +67,7 @@ def test_row_sums_at_the_edges_of_the_lanes(S):
         for lo in range(0, N, ROWS):
             hi = min(lo + ROWS, N)
             sums = np.full(ROWS * lanes, 99.0)
-            row_sums(values.ravel(), lanes, x.reshape(-1), P, lo, hi, sums)
+            sum_rows(values.ravel(), lanes, x.reshape(-1), P, lo, hi, sums)
             expected = values.astype(float)[x[lo:hi] + 1].sum(axis=1)
             np.testing.assert_allclose(sums[: (hi - lo) * lanes].reshape(-1, lanes), expected, atol=1e-4)
 

@@ -10,7 +10,7 @@ from bayescase.kernels.cpu import collapsed
 from bayescase.kernels.cpu.tables import lanes_for, make_scratch
 
 from .chains import Bench
-from .mutants import break_function, package
+from .mutants import break_function, outside, package
 from .problems import random_problem
 
 CLOSE = {"rtol": 1e-10, "atol": 1e-12}
@@ -46,7 +46,7 @@ def normalised(log_weights):
 
 def check_z(mutant):
     """4.2: one cell, φ and π integrated out."""
-    equations = package(mutant, "kernels.equations")
+    z_weight = outside(package(mutant, "kernels.equations").z_weight)
     for rng, data, hyper in problems():
         z, p, omega = state_of(rng, data, hyper)
         g_sv = model.g_table(data, hyper, p, omega)
@@ -61,7 +61,7 @@ def check_z(mutant):
             n_is[i, a] -= 1
             span = slice(data.offset[j], data.offset[j + 1])
             w = [
-                equations.z_weight(
+                z_weight(
                     hyper.alpha * hyper.beta[s], n_is[i, s], g_sv[v, s], n_sv[v, s], g_sv[span, s].sum(), n_sv[span, s].sum()
                 )
                 for s in range(len(p))
@@ -79,7 +79,7 @@ def evidence_of(mutant, data, hyper, z, omega, blocked):
 
 def check_omega(mutant):
     """4.3: ω_sj given p, through the evidence table."""
-    equations = package(mutant, "kernels.equations")
+    omega_logit = outside(package(mutant, "kernels.equations").omega_logit)
     for rng, data, hyper in problems():
         z, p, omega = state_of(rng, data, hyper)
         evidence = evidence_of(mutant, data, hyper, z, omega, True).evidence
@@ -93,12 +93,12 @@ def check_omega(mutant):
                     truth[on] = model.log_joint(data, hyper, z, p, omega)
                 u = data.candidates[p[s], j]
                 e = evidence[u, s] if u >= 0 else 0.0
-                np.testing.assert_allclose(expit(equations.omega_logit(hyper.q[s, j], e)), normalised(truth)[1], **CLOSE)
+                np.testing.assert_allclose(expit(omega_logit(hyper.q[s, j], e)), normalised(truth)[1], **CLOSE)
 
 
 def check_p(mutant, blocked):
     """4.3: p_s given ω, or with ω_s summed out as far as it is not held; the kernel's float32 table must agree, too."""
-    equations = package(mutant, "kernels.equations")
+    log_copy = outside(package(mutant, "kernels.equations").log_copy)
     for rng, data, hyper in problems():
         P, S, M = data.x.shape[1], len(hyper.beta), len(data.candidates)
         z, p, omega = state_of(rng, data, hyper)
@@ -120,7 +120,7 @@ def check_p(mutant, blocked):
                 for j in range(P):
                     u = data.candidates[m, j]
                     e = evidence[u, s] if u >= 0 else 0.0
-                    ours[m] += equations.log_copy(hyper.q[s, j], e) if blocked and held[j] < 0 else omega[s, j] * e
+                    ours[m] += log_copy(hyper.q[s, j], e) if blocked and held[j] < 0 else omega[s, j] * e
                     table[m] += copies.adds[(u + 1) * lanes + s] + (copies.top[j, s] if u >= 0 else 0.0)
                 ours[m] += data.log_weight[m, s]
                 table[m] += data.log_weight[m, s]
@@ -131,7 +131,7 @@ def check_p(mutant, blocked):
 
 def check_rows(mutant):
     """4.4: given φ, one cell; and a whole group moved to a label that the row does not use."""
-    equations = package(mutant, "kernels.equations")
+    row_weight = outside(package(mutant, "kernels.equations").row_weight)
     for rng, data, hyper in problems():
         S = len(hyper.beta)
         a = hyper.alpha * hyper.beta
@@ -148,7 +148,7 @@ def check_rows(mutant):
             truth = np.array([log_row(i, np.where(np.arange(len(z[i])) == j, s, z[i])) for s in range(S)])
             others = (data.x[i] >= 0) & (np.arange(len(z[i])) != j)
             n = np.bincount(z[i][others], minlength=S)
-            w = np.array([equations.row_weight(a[s], n[s], phi[data.x[i, j], s]) for s in range(S)])
+            w = np.array([row_weight(a[s], n[s], phi[data.x[i, j], s]) for s in range(S)])
             np.testing.assert_allclose(w / w.sum(), normalised(truth), **CLOSE)
             group = (z[i] == z[i, j]) & (data.x[i] >= 0)
             free = [s for s in range(S) if s == z[i, j] or s not in z[i][data.x[i] >= 0]]

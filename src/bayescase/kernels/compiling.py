@@ -13,6 +13,8 @@ from pathlib import Path
 
 from numba import njit
 from numba.core import caching
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
 
 HERE = Path(__file__).parent
 KEPT = 3  # folders of other versions that stay
@@ -75,7 +77,37 @@ class Locator(caching._CacheLocator):
 impl = getattr(caching, "CacheImpl", None) or caching._CacheImpl  # the older name
 impl._locator_classes.insert(1, Locator)  # NUMBA_CACHE_DIR, if it is set, comes first
 
-compiled = njit(nogil=True, cache=True, error_model="numpy")  # no test for division by zero: it keeps loops from vectorising
-inner = njit(
-    nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True
-)  # called by kernels only: less to compile
+
+class Unfinished(JITCodeLibrary):
+    """The code of a function that only kernels call. It is linked into theirs, and becomes machine code there alone."""
+
+    def _optimize_final_module(self):
+        pass
+
+    def _finalize_final_module(self):
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name):
+        return 0
+
+    @property
+    def codegen(self):
+        return self
+
+    def set_env(self, env_name, env):
+        """There is no loaded module in which it could be set."""
+
+
+class Inner(CompilerBase):
+    """numba's compiler for such functions."""
+
+    def define_pipelines(self):
+        self.state.library = Unfinished(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
+        self.state.library.enable_object_caching()
+        return [DefaultPassBuilder.define_nopython_pipeline(self.state)]
+
+
+options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}  # a test for division by zero keeps loops scalar
+compiled = njit(cache=True, **options)
+inner = njit(no_cpython_wrapper=True, pipeline_class=Inner, **options)  # called by kernels only: half as much to compile

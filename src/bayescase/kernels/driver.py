@@ -29,6 +29,7 @@ from .cpu.tables import (
     Copies,
     EvidenceTables,
     Rises,
+    Scratch,
     Subspaces,
     alone,
     lanes_for,
@@ -83,11 +84,14 @@ class Driver:
     def update_phi(self, hyper: Hyper, state: State, key: np.uint64) -> None:
         """φ | p, ω, z."""
         book, tables, bags, chunks = self.book, self.tables, self.bags, self.chunks
-        self.threads.each(self.features, lambda scratch, lo, hi: update_phi(book, hyper, state, key, tables, scratch, lo, hi))
+        self.threads.each(
+            self.features, lambda scratch, lo, hi: update_phi(book, hyper, state, key, tables, scratch.phi, lo, hi)
+        )
         if not len(chunks):
             return
         self.threads.each(
-            self.chunk_parts, lambda scratch, lo, hi: draw_bag_gammas(book, hyper, state, key, bags, chunks, scratch, lo, hi)
+            self.chunk_parts,
+            lambda scratch, lo, hi: draw_bag_gammas(book, hyper, state, key, bags, chunks, scratch.phi, lo, hi),
         )
         total = np.add.reduceat(bags.sums, np.searchsorted(chunks[:, 0], np.arange(book.n_bags)))
         log_total = np.log(total).astype(np.float32).reshape(-1)
@@ -177,11 +181,12 @@ def sweep_collapsed(
     moved = Moved.none(len(state.n_sv), len(state.p), state.n_rows.shape[1] - 1)
     rows.labels()  # every cell has its own here
     row_key = np.uint64(derive(key, ROW))
-    driver.threads.each(
-        [(0, rows.block.size)],
-        lambda scratch, *_: update_z_collapsed(rows.block, driver.book, hyper, state, n_sj, row_key, scratch),
-        lambda scratch: moved.add(scratch.tally),
-    )
+
+    def work(scratch: Scratch, *_: int) -> None:
+        scratch.tally.clear()
+        update_z_collapsed(rows.block, driver.book, hyper, state, n_sj, row_key, scratch)
+
+    driver.threads.each([(0, rows.block.size)], work, lambda scratch: moved.add(scratch.tally))
     rows.put_labels(rows.z)
     state.n_rows[:] = moved.n_rows
     return driver.update_p_omega(hyper, state, candidates, key, blocked=False), moved

@@ -1,11 +1,11 @@
 """The equations of `model`, compiled as they stand."""
 
 from .. import model
-from .compiling import compiled
+from .compiling import inner
 
-g = compiled(model.g)
-z_weight = compiled(model.z_weight)
-row_weight = compiled(model.row_weight)
-log_rise = compiled(model.log_rise)
-omega_logit = compiled(model.omega_logit)
-log_copy = compiled(model.log_copy)
+g = inner(model.g)
+z_weight = inner(model.z_weight)
+row_weight = inner(model.row_weight)
+log_rise = inner(model.log_rise)
+omega_logit = inner(model.omega_logit)
+log_copy = inner(model.log_copy)

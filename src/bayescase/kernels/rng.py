@@ -8,7 +8,7 @@ from math import log, sqrt
 
 import numpy as np
 
-from .compiling import compiled
+from .compiling import compiled, inner
 
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _M1, _M2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -26,13 +26,13 @@ def derive(key, i):
     return h ^ (h >> _S31)
 
 
-@compiled
+@inner
 def uniform(key, i):
     """Uniform on [0, 1), 53 bits."""
     return np.float64(derive(key, i) >> _S11) * (1.0 / 9007199254740992.0)
 
 
-@compiled
+@inner
 def normal(key):
     """Standard normal: ratio of uniforms with Leva's (1992) bounds, so that a logarithm is rarely needed."""
     i = _FIRST
@@ -47,7 +47,7 @@ def normal(key):
             return v / u
 
 
-@compiled
+@inner
 def log_gamma(shape, key):
     """log of a Gamma(shape, 1) draw (Marsaglia and Tsang 2000); the log does not underflow at small shapes."""
     if shape == 1.0:  # a value without a count at λ = 1: most entries of large tables
@@ -70,7 +70,7 @@ def log_gamma(shape, key):
                 return log(d * v) + boost
 
 
-@compiled
+@inner
 def categorical(w, n, u):
     """Index drawn with probability ∝ w[:n], from one uniform u. A weight of zero is never drawn."""
     total = 0.0

@@ -6,7 +6,7 @@ integers, constants are written np.int64(0).
 
 import numpy as np
 
-from ..compiling import compiled, inner
+from ..compiling import inner
 from ..equations import row_weight
 from ..rng import uniform
 from .intrinsics import take
@@ -201,7 +201,7 @@ def move_cells_from(j, x, z, tables, lanes, k, row, delta):
     return moved, k
 
 
-@compiled
+@inner
 def move_cells(x, z, tables, lanes, key, k, row, delta):
     """z_ij ∝ (a_s + n_is) φ_s(x_ij) for the cells of a row in turn, with a = α β. Returns (cells moved, labels in use).
 

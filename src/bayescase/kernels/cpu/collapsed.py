@@ -9,7 +9,7 @@ from ..equations import z_weight
 from ..rng import categorical, derive, uniform
 from .bags import item_g
 from .intrinsics import borrow, span
-from .labels import clear, note_row, row_labels, used_labels
+from .labels import note_row, row_labels, used_labels
 from .sums import row_span
 from .tables import fill_g
 
@@ -78,7 +78,6 @@ def update_z_collapsed(block, book, hyper, state, n_sj, key, scratch):
     fill_pseudo_counts(book, hyper, state, g_sv, g_sum)
     w, n, used = borrow(scratch.weight), row.n, row.used
     log_beta = np.log(hyper.beta)
-    clear(tally)
     n[:] = 0
     for i in range(block.size):
         start, size = row_span(block, i)

@@ -67,11 +67,12 @@ class CpuRows:
 
     def update_z(self, tables: Tables, key: np.uint64, by_cell: bool = True) -> Moved:
         moved = Moved.none(tables.leave.shape[1] - 1, self.S, self.width)
-        self.threads.each(
-            self.parts,
-            lambda scratch, lo, hi: update_z(self.block, tables, by_cell, key, scratch, lo, hi),
-            lambda scratch: moved.add(scratch.tally),
-        )
+
+        def work(scratch: Scratch, lo: int, hi: int) -> None:
+            scratch.tally.clear()
+            update_z(self.block, tables, by_cell, key, scratch.row, scratch.tally, scratch.sums, lo, hi)
+
+        self.threads.each(self.parts, work, lambda scratch: moved.add(scratch.tally))
         return moved
 
     def new_means(self, keep_former: bool = False) -> None:
@@ -89,15 +90,13 @@ class CpuRows:
 
     def overlap(self) -> np.ndarray:
         total = np.zeros((self.S, self.S))
-        self.threads.each(
-            [(0, self.block.size)], lambda scratch, *_: add_overlap(self.block, self.memberships, scratch.row, total)
-        )
+        add_overlap(self.block, self.memberships, total)
         return total
 
     def add_memberships(self, hyper: Hyper, to: np.ndarray, weight: float) -> None:
         self.threads.each(
-            [(0, self.block.size)],
-            lambda scratch, *_: add_memberships(self.block, hyper.alpha, hyper.beta, to, weight, scratch.row, self.memberships),
+            self.parts,
+            lambda _, lo, hi: add_memberships(self.block, hyper.alpha, hyper.beta, to, weight, self.memberships, lo, hi),
         )
 
     def take(self, rows: np.ndarray) -> tuple[Cells, np.ndarray, np.ndarray]:
@@ -161,12 +160,13 @@ class CpuCandidates:
         best = Best.none(S, self.most)
 
         def collect(scratch: Scratch) -> None:
-            better = (scratch.best > best.score) | ((scratch.best == best.score) & (scratch.arg < best.row))
-            best.score[better], best.row[better] = scratch.best[better], scratch.arg[better]
+            score, row, _ = scratch.best
+            better = (score > best.score) | ((score == best.score) & (row < best.row))
+            best.score[better], best.row[better] = score[better], row[better]
 
         self.threads.each(
             self.parts,
-            lambda scratch, lo, hi: score_p(self.block, self.log_weight, copies, key, scratch, lo, hi),
+            lambda scratch, lo, hi: score_p(self.block, self.log_weight, copies, key, scratch.best, lo, hi),
             collect,
         )
         codes, first = self.cells

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from ..compiling import compiled, inner
+from ..compiling import inner
 
 
-@compiled
+@inner
 def row_labels(x, z, gaps, n, used):
     """n_is of a row, and the labels in use by first appearance. n must be 0 before. Returns how many labels there are.
 
@@ -127,12 +127,3 @@ def note_row(k, row, tally):
         n[s] = 0
     tally.main[b] += 1
     tally.purity[0] += (most << 32) // observed
-
-
-@inner
-def clear(tally):
-    tally.delta[:] = 0
-    tally.n_rows[:] = 0
-    tally.main[:] = 0
-    tally.moved[:] = 0
-    tally.purity[:] = 0

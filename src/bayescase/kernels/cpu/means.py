@@ -50,13 +50,10 @@ def labels_of(block, i, n, used):
 @compiled
 def fill_counts(block, n_sv, n_rows):
     """The counts of z, from nothing."""
-    block, n = borrow(block), np.zeros(n_sv.shape[1])
-    n_sv[:] = 0
-    n_rows[:] = 0
+    block, n = borrow(block), np.zeros(n_sv.shape[1], np.int64)
     for i in range(block.size):
         start, size = row_span(block, i)
         xi, zi, one = span(block.x, start, size), span(block.z, start, size), block.one[i]
-        n[:] = 0
         for j in range(size):
             if xi[j] >= 0:
                 s = np.int64(zi[j]) if one < 0 else one
@@ -64,14 +61,15 @@ def fill_counts(block, n_sv, n_rows):
                 n[s] += 1
         for s in range(len(n)):
             if n[s] > 0:
-                n_rows[s, int(n[s])] += 1
+                n_rows[s, n[s]] += 1
+                n[s] = 0
 
 
 @compiled
-def add_overlap(block, mean, row, total):
+def add_overlap(block, mean, total):
     """total[r, s] += Σ_i mean[i, r] n_is / n_i: how much label s of this draw lies on reference label r."""
-    block = borrow(block)
-    n, used, S = row.n, row.used, mean.shape[1]
+    block, S = borrow(block), mean.shape[1]
+    n, used = np.zeros(S, np.int64), np.zeros(S, np.int64)
     for i in range(block.size):
         k = labels_of(block, i, n, used)
         observed = 0.0
@@ -85,11 +83,11 @@ def add_overlap(block, mean, row, total):
 
 
 @compiled
-def add_memberships(block, alpha, beta, to, weight, row, mean):
+def add_memberships(block, alpha, beta, to, weight, mean, lo, hi):
     """mean[i] += weight (E[π_i | z] − mean[i]), with E[π_is | z] = (α β_s + n_is) / (α + n_i); label s counts as to[s]."""
-    block = borrow(block)
-    n, used, S = row.n, row.used, mean.shape[1]
-    for i in range(block.size):
+    block, S = borrow(block), mean.shape[1]
+    n, used = np.zeros(S, np.int64), np.zeros(S, np.int64)
+    for i in range(lo, hi):
         k = labels_of(block, i, n, used)
         observed = 0.0
         for t in range(k):

@@ -53,7 +53,7 @@ def fill_rows(tables, log_phi, lanes):
         fill_row(tables, log_phi, v * lanes, v + 1, lanes)
 
 
-@compiled
+@inner
 def row_hash(x):
     """64 bits that depend on every cell of a row and on its place."""
     key = np.uint64(len(x))
@@ -75,7 +75,7 @@ def fill_hashes(cells, out):
         out[i] = row_hash(cells.codes[cells.first[i] : cells.first[i + 1]])
 
 
-@compiled
+@inner
 def sweep_row(x, z, fold, key, sums, at):
     """One relabel and cell sweep over the cells x of a row; its `row_sums` are at sums[at]. Leaves n_is in the scratch."""
     tables, row, nothing = fold.tables, fold.scratch.row, fold.scratch.tally.delta
@@ -128,7 +128,7 @@ def fold_in(block, fold, seed, mean):
                         mean[i, s] += (a[s] + n[s]) / (alpha + observed) / KEEP
 
 
-@compiled
+@inner
 def predict_pure(x, fold, prob, smooth, out):
     """If the cells before j share one label: prob[j, s] that it is s, and out[j] = p(x_j | they share one, φ).
 

@@ -12,7 +12,7 @@ from ..compiling import compiled
 from ..rng import derive, uniform
 from .cells import move_cells, move_one_label
 from .intrinsics import borrow, span
-from .labels import clear, count_gaps, move_counts, note_row, rename_cells, row_labels, used_labels
+from .labels import count_gaps, move_counts, note_row, rename_cells, row_labels, used_labels
 from .relabel import group_sums, relabel_row
 from .sums import block_sums, row_span
 from .tables import ROWS
@@ -21,15 +21,15 @@ GUMBEL_MAX = 36.8  # −log(−log u) for the largest u below 1 that `uniform` r
 
 
 @compiled
-def score_p(block, log_weight, copies, key, scratch, lo, hi):
+def score_p(block, log_weight, copies, key, best, lo, hi):
     """The best of the candidates lo .. hi - 1 for each cluster, by log weight + Gumbel noise: a draw without gathering."""
-    S, P = len(scratch.best), len(copies.top)
-    lanes = len(scratch.sums) // ROWS
+    S, P = len(best.score), len(copies.top)
+    lanes = len(best.sums) // ROWS
     block, adds, top, log_weight = borrow(block), borrow(copies.adds), borrow(copies.top), borrow(log_weight)
-    best, arg, sums = borrow(scratch.best), borrow(scratch.arg), borrow(scratch.sums)
+    score, row, sums = borrow(best)
     per_cluster = log_weight.shape[1] > 1
-    best[:] = -np.inf
-    arg[:] = -1
+    for s in range(S):
+        score[s], row[s] = -np.inf, -1
     for m0 in range(lo, hi, ROWS):
         m1 = min(m0 + ROWS, hi)
         block_sums(block, adds, lanes, m0, m1, sums)
@@ -44,22 +44,19 @@ def score_p(block, log_weight, copies, key, scratch, lo, hi):
             row_key = derive(key, block.number + m)
             for s in range(S):
                 w = sums[at + s] + log_weight[m, s if per_cluster else 0]
-                if w + GUMBEL_MAX > best[s]:
+                if w + GUMBEL_MAX > score[s]:
                     w -= log(-log(uniform(row_key, s)))
-                    if w > best[s]:
-                        best[s], arg[s] = w, m
+                    if w > score[s]:
+                        score[s], row[s] = w, m
 
 
 @compiled
-def update_z(block, tables, by_cell, key, scratch, lo, hi):
-    """Relabel and cell moves of the rows lo .. hi - 1 given φ, but held ones. Leaves the change of counts in the scratch."""
+def update_z(block, tables, by_cell, key, row, tally, sums, lo, hi):
+    """Relabel and cell moves of the rows lo .. hi - 1 given φ, but held ones. Leaves the change of counts in the tally."""
     S, gaps = len(tables.a), block.gaps
-    lanes = len(scratch.sums) // ROWS
-    block, tables = borrow(block), borrow(tables)
-    one, row, tally, sums = block.one, borrow(scratch.row), borrow(scratch.tally), borrow(scratch.sums)
-    delta = tally.delta
-    clear(tally)
-    row.n[:] = 0
+    lanes = len(sums) // ROWS
+    block, tables, row, tally, sums = borrow(block), borrow(tables), borrow(row), borrow(tally), borrow(sums)
+    one, delta = block.one, tally.delta
     for i0 in range(lo, hi, ROWS):
         i1 = min(i0 + ROWS, hi)
         block_sums(block, tables.log_phi, lanes, i0, i1, sums)

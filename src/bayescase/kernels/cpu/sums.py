@@ -6,14 +6,14 @@ it is not negative, which to Python means an index from the end.
 
 import numpy as np
 
-from ..compiling import compiled, inner
+from ..compiling import inner
 from .intrinsics import WIDTH, add, add_to, load, prefetch, span, zeros
 from .tables import ROWS
 
 TILE = 32  # features whose tables stay in the first-level cache while the sums of ROWS rows are made
 
 
-@compiled
+@inner
 def row_sums(table, lanes, x, P, lo, hi, sums):
     """Σ_j table[x_ij] over the rows lo .. hi - 1 of P cells each; x has all rows, one after the other.
 
@@ -50,7 +50,7 @@ def row_sums(table, lanes, x, P, lo, hi, sums):
                 s += WIDTH
 
 
-@compiled
+@inner
 def ragged_sums(table, lanes, x, first, lo, hi, sums):
     """The same for rows of any length, without gaps: row i is x[first[i] : first[i + 1]]. Tables are too large to be tiled."""
     sums[: (hi - lo) * lanes] = 0.0

@@ -74,20 +74,37 @@ class Tally(NamedTuple):
     moved: np.ndarray  # (2,) cells moved, rows relabelled
     purity: np.ndarray  # (1,) Σ_i max_s n_is / n_i in units of 2⁻³²
 
+    def clear(self):
+        for total in self:
+            total[...] = 0
+
+
+class PhiScratch(NamedTuple):
+    """For the feature at hand."""
+
+    g: np.ndarray  # (V, S) float64
+    log_phi: np.ndarray  # (V · lanes,) float32
+    keys: np.ndarray  # (lanes,) uint64
+    shapes: np.ndarray  # (lanes,) float32
+
+
+class BestScratch(NamedTuple):
+    """The best candidate so far of each cluster, and the sums of those at hand."""
+
+    score: np.ndarray  # (S,)
+    row: np.ndarray  # (S,)
+    sums: np.ndarray  # (ROWS · lanes,) float64
+
 
 class Scratch(NamedTuple):
-    """Per thread, so that threads share no cache line."""
+    """Per thread, so that threads share no cache line. A kernel gets the part that it needs."""
 
     row: RowScratch
     tally: Tally
     sums: np.ndarray  # (ROWS · lanes,) float64
     weight: np.ndarray  # (max(S, V),) float64
-    g: np.ndarray  # (V, S) float64
-    log_phi: np.ndarray  # (V · lanes,) float32
-    keys: np.ndarray  # (lanes,) uint64
-    shapes: np.ndarray  # (lanes,) float32
-    best: np.ndarray  # (S,)
-    arg: np.ndarray  # (S,)
+    phi: PhiScratch
+    best: BestScratch
 
 
 def lanes_for(S):
@@ -132,20 +149,22 @@ def make_scratch(book, S, width):
         where=alone(width + 1, dtype=np.int64),
     )
     row.barred[S:] = -np.inf
-    scratch = Scratch(
-        row=row,
-        tally=make_tally(int(book.offset[-1]), width, S),
-        sums=alone(ROWS * lanes_for(S)),
-        weight=alone(max(S, widest)),
+    phi = PhiScratch(
         g=alone((widest, S)),
         log_phi=alone(widest * lanes_for(S), dtype=np.float32),
         keys=alone(lanes_for(S), dtype=np.uint64),
         shapes=alone(lanes_for(S), dtype=np.float32),
-        best=alone(S),
-        arg=alone(S, dtype=np.int64),
     )
-    scratch.shapes[:] = 1.0  # in lanes that no label has
-    return scratch
+    phi.shapes[:] = 1.0  # in lanes that no label has
+    sums = alone(ROWS * lanes_for(S))
+    return Scratch(
+        row=row,
+        tally=make_tally(int(book.offset[-1]), width, S),
+        sums=sums,
+        weight=alone(max(S, widest)),
+        phi=phi,
+        best=BestScratch(alone(S), alone(S, dtype=np.int64), sums),
+    )
 
 
 def make_tally(V, width, S):
@@ -287,16 +306,16 @@ def fill_g(book, hyper, j, u, omega_sj, out, base, s):
 def update_phi(book, hyper, state, key, tables, scratch, lo, hi):
     """φ_sj ~ Dirichlet(g_sj + n_sj·) for the features lo .. hi - 1: Gamma draws, divided by their sum."""
     n_sv, S = state.n_sv, state.n_sv.shape[1]
-    lanes = len(scratch.shapes)
-    keys, shapes, log_phi = scratch.keys, scratch.shapes, scratch.log_phi
+    g_v, log_phi, keys, shapes = scratch
+    lanes = len(shapes)
     for j in range(lo, hi):
         v0, v1 = book.offset[j], book.offset[j + 1]
         for s in range(S):
             keys[s] = derive(key, j * S + s)
-            fill_g(book, hyper, j, state.u[s, j], state.omega[s, j], scratch.g, v0, s)
+            fill_g(book, hyper, j, state.u[s, j], state.omega[s, j], g_v, v0, s)
         for v in range(v1 - v0):
             for s in range(S):
-                shapes[s] = scratch.g[v, s] + n_sv[v0 + v, s]
+                shapes[s] = g_v[v, s] + n_sv[v0 + v, s]
             draw_log_gammas(keys, v, shapes, S, log_phi, v * lanes)
         for s in range(0, lanes, WIDTH):
             normalise(log_phi, v1 - v0, lanes, s)
