@@ -73,22 +73,16 @@ class DiskRows:
 
     def recount(self, n_values: int) -> Counts:
         counts = Counts(np.zeros((n_values, self.S), dtype=np.int32), np.zeros((self.S, self.longest + 1), dtype=np.int64))
-        of_block = Counts(*(np.empty_like(part) for part in counts))
-
-        def count(block: Block) -> None:
-            fill_counts(block, *of_block)
-            for total, part in zip(counts, of_block, strict=True):
-                total += part
-
-        self.each_block(count)
+        self.each_block(lambda block: fill_counts(block, *counts))
         return counts
 
     def update_z(self, tables: Tables, key: np.uint64, by_cell: bool = True) -> Moved:
         moved = Moved.none(tables.leave.shape[1] - 1, self.S, self.longest)
 
         def work(scratch: Scratch, b: int, _: int) -> None:
+            scratch.tally.clear()
             with self.block(b, changes=True) as block:
-                update_z(block, tables, by_cell, key, scratch, 0, block.size)
+                update_z(block, tables, by_cell, key, scratch.row, scratch.tally, scratch.sums, 0, block.size)
 
         self.threads.each(self.blocks, work, lambda scratch: moved.add(scratch.tally))
         return moved
@@ -121,20 +115,15 @@ class DiskRows:
 
     def overlap(self) -> np.ndarray:
         total = np.zeros((self.S, self.S))
-
-        def work(scratch: Scratch, *_: int) -> None:
-            self.each_block(
-                lambda block: add_overlap(block, self.memberships[rows_of(block)], scratch.row, total)
-            )  # in order: sums of floats depend on it
-
-        self.threads.each([(0, 1)], work)
+        # block after block: sums of floats depend on the order
+        self.each_block(lambda block: add_overlap(block, self.memberships[rows_of(block)], total))
         return total
 
     def add_memberships(self, hyper: Hyper, to: np.ndarray, weight: float) -> None:
-        def work(scratch: Scratch, b: int, _: int) -> None:
+        def work(_: Scratch, b: int, __: int) -> None:
             with self.block(b) as block:
                 mean = self.memberships[rows_of(block)]
-                add_memberships(block, hyper.alpha, hyper.beta, to, weight, scratch.row, mean)
+                add_memberships(block, hyper.alpha, hyper.beta, to, weight, mean, 0, block.size)
 
         self.threads.each(self.blocks, work)
 
@@ -275,12 +264,13 @@ class DiskCandidates:
             cells, size = cached.candidate_cells(rows), rows.stop - rows.start
             gaps = cached.about.gaps[b]
             block = Block(cells.codes, NO_LABELS, NONE, cells.first, NONE, size, cached.width, rows.start, gaps)
-            score_p(block, self.weights(rows), copies, key, scratch, 0, size)
-            scratch.arg[:] += rows.start
+            score_p(block, self.weights(rows), copies, key, scratch.best, 0, size)
+            scratch.best.row[:] += rows.start
 
         def collect(scratch: Scratch) -> None:
-            better = (scratch.best > best.score) | ((scratch.best == best.score) & (scratch.arg < best.row))
-            best.score[better], best.row[better] = scratch.best[better], scratch.arg[better]
+            score, row, _ = scratch.best
+            better = (score > best.score) | ((score == best.score) & (row < best.row))
+            best.score[better], best.row[better] = score[better], row[better]
 
         self.threads.each([(b, b + 1) for b in range(cached.n_blocks)], work, collect)
         for s, m in enumerate(best.row.tolist()):
