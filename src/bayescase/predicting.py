@@ -9,7 +9,9 @@ from scipy.special import logsumexp
 
 from .fitted import Fitted
 from .kernels import PARTICLES, fold_in, log_probability
-from .sampling.folding import FOLD
+from .reading.encoder import new_codes
+from .reading.tables import TableLike
+from .sampling.folding import FOLD, Folds
 from .state import Cells, Codes
 
 SCORE, DRAW = 1 << 21, 1 << 22  # streams of random numbers beside FOLD
@@ -18,6 +20,19 @@ SCORE, DRAW = 1 << 21, 1 << 22  # streams of random numbers beside FOLD
 def memberships(fitted: Fitted, cases: Codes, n_jobs: int = 1) -> np.ndarray:
     """(N, S) Posterior mean of π of cases, folded into the fitted clusters."""
     return fitted.folds.memberships(cases, n_jobs)
+
+
+class Folding:
+    """A function of new cases that can travel: their memberships, or their labels. It has what it needs and no more."""
+
+    def __init__(self, fitted: Fitted, labels: bool = False):
+        none = fitted.posterior._replace(memberships=np.zeros((0, fitted.n_clusters)))
+        self.folds = Folds(none, fitted.hyper, fitted.data.book, fitted.plan.seed)
+        self.encoding, self.labels = fitted.encoding, labels
+
+    def __call__(self, X: TableLike) -> np.ndarray:
+        shares = self.folds.memberships(new_codes(self.encoding, X, "BayesianCaseModel"))
+        return shares.argmax(axis=1) if self.labels else shares
 
 
 def memberships_by_draw(fitted: Fitted, cases: Codes) -> np.ndarray:

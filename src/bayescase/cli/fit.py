@@ -14,7 +14,7 @@ import click
 from click.core import ParameterSource
 
 from ..errors import advise
-from .cases import open_to_fit, read_to_fit
+from .cases import connect, open_to_fit, read_to_fit
 from .errors import STOPPED, as_option
 from .options import FORCE, ID, JOBS, JSON, MODELLING, READING, SEED, NumberOr
 from .output import check_output, is_model, say, say_json
@@ -49,6 +49,9 @@ if TYPE_CHECKING:
     help="Read DATA, a file or a folder of files, in parts, and keep it on disk: for tables larger than memory.",
 )
 @click.option("--cache", metavar="FOLDER", help="Where --out-of-core keeps codes and labels; they stay for the next run.")
+@click.option(
+    "--dask", metavar="ADDRESS", help="Read and fit DATA on a cluster of Dask, tcp://host:8786, whose workers see it."
+)
 @click.option("--candidates", type=click.IntRange(1), metavar="N", help="Choose prototypes among N cases, drawn at random.")
 @click.option(
     "--more", type=click.IntRange(1), metavar="N", help="DATA is a saved model: run N sweeps more from its --checkpoint."
@@ -67,6 +70,7 @@ def fit(
     checkpoint: str | None,
     out_of_core: bool,
     cache: str | None,
+    dask: str | None,
     candidates: int | None,
     more: int | None,
     seed: int,
@@ -91,12 +95,13 @@ def fit(
         return
     check_output(output, data, ours=is_model, force=force)
     label, id_column = options["label"], options["id_column"]
-    if cache is not None and not out_of_core:
-        raise click.UsageError("--cache needs --out-of-core.")
+    if cache is not None and not out_of_core and dask is None:
+        raise click.UsageError("--cache needs --out-of-core or --dask.")
     X: Any
     known = names = None
-    if out_of_core:
+    if out_of_core or dask is not None:
         X, settings = open_to_fit(data, options)
+        settings["client"] = None if dask is None else connect(dask)
     else:
         cases, settings = read_to_fit(data, options)
         X, known = cases.table, None if label is None else cases.values(label)

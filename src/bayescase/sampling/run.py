@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import BayescaseWarning
-from ..kernels import CpuEngine, DiskEngine, Driver, Engine
+from ..kernels import ClusterEngine, CpuEngine, DiskEngine, Driver, Engine
 from . import checkpoint as checkpoints
 from .chain import Chain
 from .checkpoint import Stage
@@ -184,6 +184,8 @@ def open_engine(problem: Problem, S: int, n_jobs: int) -> Engine:
     stored = problem.stored
     if stored is None:
         return CpuEngine(problem.data, S, problem.plan.n_chains, n_jobs)
+    if stored.client is not None:
+        return ClusterEngine(stored.client, stored.cached, problem.data, stored.log_weight, stored.folder, S)
     return DiskEngine(stored.cached, problem.data, stored.log_weight, stored.folder, S, n_jobs)
 
 
