@@ -1,10 +1,15 @@
-"""Speed and memory, in one process, interleaved and repeated: `python benchmarks/speed.py [--usps usps_16x16.npz]`.
+"""Speed and memory, in one process, interleaved and repeated: `python benchmarks/speed.py [--data FOLDER]`.
 
-Prints tables and writes the same figures as JSON (--json). The peer is tomotopy's LDA (pip install bayescase[peers]), given
-every cell as a token, with the same number of threads. Ratios within this run are what counts; the machine is noisy.
+FOLDER has those of usps_16x16.npz, uci_adult.csv.gz, connect4_67557x42.npz, uci_mushroom.csv and 20news_bydate_counts.npz that
+are to be measured; without one, simulated digits are. Prints tables and writes the same figures as JSON (--json). The peer is
+tomotopy's LDA (pip install bayescase[peers]), given every cell as a token, with the same number of threads. Ratios within
+this run are what counts; machines are noisy.
 """
 
 import argparse
+import csv
+import gzip
+import itertools
 import json
 import os
 import platform
@@ -14,66 +19,122 @@ import sys
 import tempfile
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-N, P, V = 9298, 256, 7
-WARM, REPEATS, PER_REPEAT = 20, 9, 20
-console = Console(width=120)
+WARM, REPEATS, LEAST_SECONDS = 20, 7, 0.2  # sweeps before the clock, turns, and how long a turn takes at least
+console = Console(width=130)
 
 
-def usps_like(path=None):
-    """(N, P) values 0 … 6: the real USPS digits if a path is given, else cases from ten sharp clusters."""
-    if path:
+# --- the tables ----------------------------------------------------------------------------------------------------------
+
+
+def digits(path=None):
+    """(9298, 256) values 0 … 6: the real USPS digits if a path is given, else cases from ten sharp clusters."""
+    if path is not None and path.exists():
         with np.load(path) as file:
             pixels = np.vstack([file["X_train"], file["X_test"]])
-        return np.minimum(pixels.astype(int) * V // 256, V - 1)
+        return np.minimum(pixels.astype(int) * 7 // 256, 6)
     rng = np.random.default_rng(0)
-    phi = rng.dirichlet(np.full(V, 0.15), size=(10, P))
-    labels = rng.integers(10, size=N)
-    edges = np.cumsum(phi, axis=2)
-    return (rng.random((N, P, 1)) > edges[labels]).sum(axis=2).clip(max=V - 1)
+    phi = rng.dirichlet(np.full(7, 0.15), size=(10, 256))
+    labels, edges = rng.integers(10, size=9298), np.cumsum(phi, axis=2)
+    return (rng.random((9298, 256, 1)) > edges[labels]).sum(axis=2).clip(max=6)
 
 
-def data_of(values):
+def planted(N, P, V=5, S=10, seed=0):
+    """Cases around S centres, a third of whose cells are noise."""
+    rng = np.random.default_rng(seed)
+    centres = rng.integers(V, size=(S, P))
+    return np.where(rng.random((N, P)) < 0.3, rng.integers(V, size=(N, P)), centres[rng.integers(S, size=N)])
+
+
+def read_csv(path, drop):
+    with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8", newline="") as file:
+        head, *rows = csv.reader(file)
+    columns = dict(zip(head, zip(*rows, strict=True), strict=True))
+    return {name: as_numbers(column) for name, column in columns.items() if name not in drop}
+
+
+def as_numbers(column):
+    try:
+        return np.array(column, dtype=float)
+    except ValueError:
+        return list(column)
+
+
+def table_data(table, **reading):
+    """A table as the kernels take it."""
+    from bayescase import CaseEncoder
     from bayescase.state import make_data
 
-    offset = np.arange(P + 1) * V
-    return make_data((values + offset[:-1]).astype(np.int16), offset)
+    encoder = CaseEncoder(**reading)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        codes = encoder.fit_transform(table)
+    offset = np.concatenate([[0], np.cumsum([len(values) for values in encoder.feature_values_])])
+    x = np.where(codes < 0, -1, codes + offset[:-1])
+    return make_data(np.ascontiguousarray(x, dtype=np.int16 if offset[-1] < 2**15 else np.int32), offset)
+
+
+def text_data(path):
+    """Word counts as one bag: every word of a message once, as tomotopy gets it."""
+    from bayescase.state import Cells, make_data
+
+    with np.load(path) as file:
+        items, first, V = file["indices"], file["indptr"].astype(np.int64), int(file["shape"][1])
+    base = np.bincount(items, minlength=V) + 1.0
+    bags = Cells(items.astype(np.int32), first)
+    return make_data(np.zeros((len(first) - 1, 0), np.int32), [0, V], bags=bags, base=base / base.mean())
+
+
+def all_tables(folder):
+    """Name → function that makes the data."""
+    plain = {"feature_types": "integer"}
+    found = {"USPS digits": lambda: table_data(digits(folder / "usps_16x16.npz"), **plain)}
+    if (folder / "uci_adult.csv.gz").exists():
+        found["adult"] = lambda: table_data(
+            read_csv(folder / "uci_adult.csv.gz", {"class", "split", "fnlwgt"}), missing_values="?"
+        )
+    if (folder / "connect4_67557x42.npz").exists():
+        found["connect-4"] = lambda: table_data(np.load(folder / "connect4_67557x42.npz")["X"].astype(int), **plain)
+    if (folder / "uci_mushroom.csv").exists():
+        found["mushroom"] = lambda: table_data(read_csv(folder / "uci_mushroom.csv", {"class"}), missing_values="?")
+    if (folder / "20news_bydate_counts.npz").exists():
+        found["newsgroups"] = lambda: text_data(folder / "20news_bydate_counts.npz")
+    return found
+
+
+# --- the runners ---------------------------------------------------------------------------------------------------------
 
 
 class Ours:
-    """One chain of bayescase; `run(n)` does n complete iterations."""
+    """One chain of bayescase; `run(n)` makes n complete sweeps."""
 
-    def __init__(self, data, S, threads, sampler="rows", seed=0):
-        from bayescase.kernels import CpuCandidates, CpuRows, Driver, Threads, stream, sweeps
+    def __init__(self, data, S, threads, sampler="rows", start="seeded"):
+        from bayescase.kernels import CpuEngine, Driver, stream, sweeps
         from bayescase.sampling.starts import init
-        from bayescase.state import count_observed, make_hyper, new_state, smallest_int
+        from bayescase.state import count_observed, make_hyper, new_state
 
-        self.hyper = make_hyper(S, data.x.shape[1], alpha=0.01, lam=1.0, c=50.0, q=0.8)
-        self.z = np.empty(data.x.shape, dtype=smallest_int(S))
-        init(data, self.hyper, "seeded", np.random.default_rng(seed), out=self.z)
-        pool = Threads(data.offset, S, threads, threads)
-        self.rows = CpuRows(pool, data.x, self.z, data.z_held, S)
-        self.candidates = CpuCandidates(pool, data.candidates, data.log_weight)
-        self.driver = Driver(data.book, data.omega_held, count_observed(data.x), self.hyper, pool)
-        self.state, self.sweep, self.stream, self.seed = new_state(data, S), sweeps[sampler], stream, seed
-        self.begin()
-
-    def begin(self):
-        """Begin anew, at the labels z."""
+        prior = {"lam": 1.0, "c": 50.0, "q": 0.8} if data.bags is None else {"lam": 0.5, "c": 5.0, "q": 0.5}
+        self.hyper = make_hyper(S, data.book.n_columns, alpha=0.01, **prior)
+        self.engine = CpuEngine(data, S, 1, threads)
+        self.rows, self.candidates = self.engine.rows(0), self.engine.candidates
+        self.rows.put_labels(init(data, self.hyper, start, np.random.default_rng(0)))
+        self.driver = Driver(data, count_observed(data.x, data.bags), self.hyper, self.engine.threads)
+        self.state, self.sweep, self.stream, self.t = new_state(data, S), sweeps[sampler], stream, 0
         self.state.n_sv[:], self.state.n_rows[:] = self.rows.recount(len(self.state.n_sv))
-        self.driver.update_p_omega(self.hyper, self.state, self.candidates, self.stream(self.seed))
-        self.t = 0
+        self.driver.update_p_omega(self.hyper, self.state, self.candidates, stream(0))
 
     def run(self, n):
+        """(n, 2) log joint and mean purity."""
         trace = []
         for _ in range(n):
-            key = self.stream(self.seed, 1, self.t)
+            key = self.stream(0, 1, self.t)
             log_joint, moved = self.sweep(self.driver, self.rows, self.candidates, self.hyper, self.state, key)
-            trace.append((log_joint, moved.purity / len(self.z)))
+            trace.append((log_joint, moved.purity / moved.main.sum()))
             self.t += 1
         return np.array(trace)
 
@@ -83,58 +144,107 @@ class Ours:
         self.driver.add_values(self.hyper, self.state, np.arange(len(self.state.p)), 1.0, mean, none)
         return mean
 
+    def close(self):
+        self.engine.close()
+
 
 class Tomotopy:
-    """tomotopy's LDA over the same cells."""
+    """tomotopy's LDA over the same cells, from its own start."""
 
-    def __init__(self, values, S, threads):
+    def __init__(self, data, S, threads):
         from bayescase.lda import new_lda
 
-        self.threads = threads
-        self.model = new_lda(S, alpha=0.01 / S, eta=1.0, seed=1)
-        for row in values:
-            self.model.add_doc([f"{j}_{v}" for j, v in enumerate(row)])
+        self.threads, eta = threads, 1.0 if data.bags is None else 0.5
+        self.model = new_lda(S, alpha=0.01 / S, eta=eta, seed=1)
+        codes, first = data.cells
+        words = np.array([str(v) for v in range(int(data.offset[-1]))])
+        for lo, hi in itertools.pairwise(first):
+            row = codes[lo:hi]
+            if (row >= 0).any():
+                self.model.add_doc(words[row[row >= 0]].tolist())
 
     def run(self, n):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             self.model.train(n, workers=self.threads)
 
+    def close(self):
+        pass
 
-def iteration_speed(values):
-    """Cells per second of complete iterations, ours and tomotopy's, one and two threads."""
-    data = data_of(values)
+
+def take_turns(runners, least=LEAST_SECONDS):
+    """Name → seconds of a sweep in each turn. A turn is as many sweeps as take about so long."""
+    per_turn = {}
+    for name, runner in runners.items():
+        runner.run(WARM)
+        start = time.perf_counter()
+        runner.run(2)
+        per_turn[name] = max(1, int(least / ((time.perf_counter() - start) / 2)))
+    seconds = {name: [] for name in runners}
+    for _ in range(REPEATS):
+        for name, runner in runners.items():
+            start = time.perf_counter()
+            runner.run(per_turn[name])
+            seconds[name].append((time.perf_counter() - start) / per_turn[name])
+    return {name: np.array(times) for name, times in seconds.items()}
+
+
+def iteration_speed(folder):
+    """Cells per second of complete sweeps, ours and tomotopy's, one and two threads."""
     figures = {}
-    for S in (10, 50):
-        runners = {}
-        for threads in (1, 2):
-            runners["bayescase", threads] = Ours(data, S, threads)
-            runners["tomotopy", threads] = Tomotopy(values, S, threads)
-        for runner in runners.values():
-            runner.run(WARM)
-        seconds = {name: [] for name in runners}
-        for _ in range(REPEATS):
-            for name, runner in runners.items():
-                start = time.perf_counter()
-                runner.run(PER_REPEAT)
-                seconds[name].append((time.perf_counter() - start) / PER_REPEAT)
-        speed = {name: values.size / np.array(times) / 1e6 for name, times in seconds.items()}
-        figures[S] = {
-            "cells_per_second_M": {f"{name} x{threads}": median(v) for (name, threads), v in speed.items()},
-            "ratio_to_tomotopy": {
-                threads: median(speed["bayescase", threads] / speed["tomotopy", threads]) for threads in (1, 2)
-            },
-            "two_threads_to_one": median(speed["bayescase", 2] / speed["bayescase", 1]),
-        }
-    table = Table("clusters", "bayescase ×1", "tomotopy ×1", "ratio", "bayescase ×2", "tomotopy ×2", "ratio", "2 threads / 1")
-    for S, f in figures.items():
-        c, r = f["cells_per_second_M"], f["ratio_to_tomotopy"]
-        table.add_row(
-            str(S), f"{c['bayescase x1']:.0f}", f"{c['tomotopy x1']:.1f}", f"[bold]{r[1]:.1f}[/]",
-            f"{c['bayescase x2']:.0f}", f"{c['tomotopy x2']:.1f}", f"[bold]{r[2]:.1f}[/]",
-            f"[bold]{f['two_threads_to_one']:.2f}[/]",
-        )  # fmt: skip
-    table.title = "One complete iteration, million cells per second (medians)"
+    table = Table("table", "clusters", "bayescase ×1", "tomotopy ×1", "ratio", "bayescase ×2", "tomotopy ×2", "ratio", "2 / 1")
+    for name, make in all_tables(folder).items():
+        data = make()
+        cells = int((data.cells.codes >= 0).sum())
+        for S in (10, 50) if data.bags is None else (20,):
+            runners = {}
+            for threads in (1, 2):
+                runners["bayescase", threads] = Ours(data, S, threads)
+                runners["tomotopy", threads] = Tomotopy(data, S, threads)
+            seconds = take_turns(runners)
+            speed = {key: cells / times / 1e6 for key, times in seconds.items()}
+            ratio = {n: median(seconds["tomotopy", n] / seconds["bayescase", n]) for n in (1, 2)}
+            scaling = median(speed["bayescase", 2] / speed["bayescase", 1])
+            for runner in runners.values():
+                runner.close()
+            figures[f"{name}, S = {S}"] = {
+                "cells": cells,
+                "cells_per_second_M": {f"{who} x{n}": median(v) for (who, n), v in speed.items()},
+                "ratio_to_tomotopy": ratio,
+                "two_threads_to_one": scaling,
+            }
+            size = f"{len(data.x):,} × {data.x.shape[1]}" if data.bags is None else f"{len(data.x):,} bags"
+            cell = {key: f"{median(v):.0f}" if key[0] == "bayescase" else f"{median(v):.1f}" for key, v in speed.items()}
+            table.add_row(
+                f"{name} {size}", str(S), cell["bayescase", 1], cell["tomotopy", 1], f"[bold]{ratio[1]:.1f}[/]",
+                cell["bayescase", 2], cell["tomotopy", 2], f"[bold]{ratio[2]:.1f}[/]", f"{scaling:.2f}",
+            )  # fmt: skip
+    table.title = "One complete sweep, million cells per second (medians over turns)"
+    console.print(table)
+    return figures
+
+
+def growth(folder):
+    """Milliseconds of a sweep against cases, features, clusters and threads, on planted tables."""
+    usual = {"N": 20_000, "P": 50, "S": 10, "threads": 1}
+    axes = {
+        "N": (1_000, 5_000, 20_000, 100_000, 400_000),
+        "P": (5, 20, 50, 200, 800),
+        "S": (2, 5, 10, 20, 50, 100),
+        "threads": tuple(n for n in (1, 2, 4, 8, 16, 32) if n <= (os.cpu_count() or 1)),
+    }
+    figures, table = {}, Table("along", "value", "milliseconds a sweep", "million cells per second", title="Growth")
+    for axis, values in axes.items():
+        for value in values:
+            size = usual | {axis: value}
+            if axis == "threads":
+                size["N"] = 400_000
+            data = table_data(planted(size["N"], size["P"], S=size["S"]), feature_types="integer")
+            runner = Ours(data, size["S"], size["threads"])
+            seconds = median(take_turns({"ours": runner})["ours"])
+            runner.close()
+            figures[f"{axis} = {value}"] = seconds
+            table.add_row(axis, f"{value:,}", f"{1e3 * seconds:.2f}", f"{size['N'] * size['P'] / seconds / 1e6:.0f}")
     console.print(table)
     return figures
 
@@ -143,75 +253,97 @@ def median(values):
     return float(statistics.median(values))
 
 
-def samplers(values, n_cases=2000, seconds=20.0):
-    """rows against collapsed on a subset: time to the same held-out log probability, and effective samples per second."""
+def samplers(folder, n_cases=2000, seconds=20.0):
+    """rows against collapsed on some digits: time to the same held-out log probability, and effective samples per second."""
     from scipy.special import logsumexp
 
-    from bayescase.kernels import PARTICLES, log_probability, make_fold
+    from bayescase.kernels import PARTICLES, log_probability, make_block, make_fold
+    from bayescase.sampling.diagnostics import ess_bulk
 
+    values = digits(folder / "usps_16x16.npz")
     order = np.random.default_rng(1).permutation(len(values))
-    data, held_out = data_of(values[order[:n_cases]]), data_of(values[order[n_cases : n_cases + 200]]).x
+    both = table_data(values[order[: n_cases + 200]], feature_types="integer")
+    data, held_out = (both._replace(x=part, candidates=part) for part in (both.x[:n_cases], both.x[n_cases:]))
+    data = data._replace(log_weight=both.log_weight[:n_cases])
     curves, effective = {}, {}
     for sampler in ("rows", "collapsed"):
-        chain = Ours(data, 10, 1, sampler)
-        chain.z[:] = np.random.default_rng(2).integers(10, size=(n_cases, 1))  # a random label per case, for both
-        chain.begin()
+        chain = Ours(data, 10, 1, sampler, start="cases")
         spent, curve, trace = 0.0, [], []
         while spent < seconds:
             start = time.perf_counter()
             trace.append(chain.run(10))
             spent += time.perf_counter() - start
             if len(trace) in (1, 2, 4, 8, 16) or len(trace) % 32 == 0:
-                out = np.zeros((len(held_out), PARTICLES))
-                log_probability(held_out, make_fold(data.offset, chain.hyper, chain.values()), np.uint64(1), out)
+                out = np.zeros((len(held_out.x), PARTICLES))
+                fold = make_fold(data.book, chain.hyper, chain.values(), data.x.shape[1])
+                log_probability(make_block(held_out.cells, data.x.shape[1]), fold, np.uint64(1), out)
                 curve.append((spent, float((logsumexp(out, axis=1) - np.log(PARTICLES)).mean())))
+        chain.close()
         trace = np.concatenate(trace)
-        kept = trace[len(trace) // 2 :]
-        per_second = len(trace) / spent
+        kept, per_second = trace[len(trace) // 2 :], len(trace) / spent
         curves[sampler] = curve
         effective[sampler] = {
-            name: effective_size(kept[:, k]) / len(kept) * per_second for k, name in enumerate(("log joint", "purity"))
+            name: ess_bulk(kept[None, :, k]) / len(kept) * per_second for k, name in enumerate(("log joint", "purity"))
         }
     target = min(max(v for _, v in curve) for curve in curves.values())
     reach = {name: next(t for t, v in curve if v >= target - 0.05) for name, curve in curves.items()}
-    table = Table(
-        "sampler", "held-out log probability at the end", "seconds to the lower of the two", "ESS/s log joint", "ESS/s purity"
+    heads = (
+        "sampler",
+        "held-out log probability at the end",
+        "seconds to the lower of the two",
+        "ESS/s log joint",
+        "ESS/s purity",
     )
+    table = Table(*heads, title=f"Samplers, {n_cases} digits, S = 10, {seconds:.0f} s each, one thread")
     for name, curve in curves.items():
-        table.add_row(
-            name,
-            f"{curve[-1][1]:.2f}",
-            f"{reach[name]:.2f}",
-            f"{effective[name]['log joint']:.2f}",
-            f"{effective[name]['purity']:.2f}",
-        )
-    table.title = f"Samplers, {n_cases} cases, S = 10, {seconds:.0f} s each, one thread"
+        of = effective[name]
+        table.add_row(name, f"{curve[-1][1]:.2f}", f"{reach[name]:.2f}", f"{of['log joint']:.2f}", f"{of['purity']:.2f}")
     console.print(table)
     return {"held_out": curves, "seconds_to_target": reach, "effective_per_second": effective, "target": target}
 
 
-def effective_size(x):
-    """Effective sample size by Geyer's initial positive sequence."""
-    x = x - x.mean()
-    n = len(x)
-    spectrum = np.abs(np.fft.rfft(x, 2 * n)) ** 2
-    rho = np.fft.irfft(spectrum)[:n]
-    if rho[0] == 0:
-        return float(n)
-    rho /= rho[0]
-    pairs = rho[0 : n - 1 : 2] + rho[1:n:2]
-    stop = int(np.argmax(pairs < 0)) if (pairs < 0).any() else len(pairs)
-    return float(n / max(2 * pairs[:stop].sum() - 1, 1e-9))
+# --- what users would pick instead --------------------------------------------------------------------------------------
 
+
+def peers(folder):
+    """Seconds of a fit, agreement with the classes and held-out log probability, beside StepMix and k-modes."""
+    from sklearn.metrics import normalized_mutual_info_score
+
+    from bayescase.experiments import methods
+    from bayescase.experiments.sets import PLACES, load
+
+    figures, table = {}, Table("table", "method", "seconds", "NMI", "held-out log probability", title="Whole fits")
+    for name in ("zoo", "votes", "soybean", "mushroom", "car", "connect-4"):
+        if not (folder / PLACES[name].file).exists():
+            continue
+        cases = load(name, 0, folder)
+        held = np.random.default_rng(0).random(len(cases.x)) < 0.2
+        for who in ("bayescase", "StepMix", "k-modes"):
+            method = methods.METHODS[who]
+            if not methods.is_here(method):
+                continue
+            start = time.perf_counter()
+            made = methods.fit(method, cases.x[~held], len(np.unique(cases.y)), 1, 0, {})
+            spent = time.perf_counter() - start
+            nmi = normalized_mutual_info_score(cases.y[~held], made.labels)
+            score = made.score(cases.x[held]) if made.score else None
+            figures[f"{name}, {who}"] = {"seconds": spent, "nmi": nmi, "held_out": score}
+            table.add_row(name, who, f"{spent:.1f}", f"{nmi:.2f}", "" if score is None else f"{score:.2f}")
+    console.print(table)
+    return figures
+
+
+# --- memory, import, first fit -------------------------------------------------------------------------------------------
 
 MEMORY = """
 import sys, numpy as np, warnings
+from pathlib import Path
 sys.path.insert(0, {here!r})
-from speed import usps_like
+from speed import digits
 from bayescase import BayesianCaseModel
 def status(field):
     return next(int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith(field))
-X = usps_like({usps!r}).astype(np.uint8)
+X = digits(Path({usps!r})).astype(np.uint8)
 BayesianCaseModel(10, n_iter=20, n_jobs=2, random_state=0).fit(X[:300])  # compile first
 import gc; gc.collect()
 open("/proc/self/clear_refs", "w").write("5")
@@ -228,6 +360,7 @@ from bayescase import BayesianCaseModel
 peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 before = peak()
 X = scipy.sparse.random_array((20_000, 200), density=0.05, format="csr", rng=0)
+X.data[:] = 1
 warnings.simplefilter("ignore")
 BayesianCaseModel(20, n_iter=200, random_state=0, n_jobs=2).fit(X)
 print(peak() - before)
@@ -239,61 +372,53 @@ from bayescase import BayesianCaseModel
 X = np.random.default_rng(0).integers(7, size=(500, 256))
 X[:, 0] = X[:, 0] % 2
 BayesianCaseModel(10, n_iter=20, random_state=0).fit(X)
-print(time.perf_counter() - start)
+print(time.perf_counter() - start, time.process_time())
 """
 
 
-def footprint(usps):
+def footprint(folder):
     """Bytes a cell over the encoded input, import time, and the first fit from a cold compile cache."""
-    here = os.path.dirname(os.path.abspath(__file__))
+    here, usps = os.path.dirname(os.path.abspath(__file__)), str(folder / "usps_16x16.npz")
 
     def run(code, **env):
         done = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**os.environ, **env}
+            [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True, env={**os.environ, **env}
         )
-        return float(done.stdout.split()[-1])
+        return [float(number) for number in done.stdout.split()]
 
-    imports = [
-        run("import time; t = time.perf_counter(); import bayescase; print(time.perf_counter() - t)") for _ in range(REPEATS)
-    ]
+    imports = "import time; t = time.perf_counter(); import bayescase; print(time.perf_counter() - t)"
     with tempfile.TemporaryDirectory() as cache:
-        first = run(FIRST_FIT, NUMBA_CACHE_DIR=cache)
+        first, of_processor = run(FIRST_FIT, NUMBA_CACHE_DIR=cache)
     figures = {
-        "bytes_a_cell": {chains: run(MEMORY.format(here=here, usps=usps, chains=chains)) for chains in (1, 4)},
-        "sparse_MiB": run(SPARSE),
-        "import_seconds": median(imports),
+        "bytes_a_cell": {chains: run(MEMORY.format(here=here, usps=usps, chains=chains))[0] for chains in (1, 4)},
+        "sparse_MiB": run(SPARSE)[0],
+        "import_seconds": median(run(imports)[0] for _ in range(REPEATS)),
         "first_fit_seconds": first,
+        "first_fit_processor_seconds": of_processor,
     }
     table = Table("what", "figure", title="Footprint")
     for chains, value in figures["bytes_a_cell"].items():
-        table.add_row(
-            f"peak memory of a fit over the encoded input, {chains} chain{'s' * (chains > 1)}", f"{value:.2f} bytes a cell"
-        )
-    table.add_row(
-        "the same for 20,000 × 200 sparse text, 4 chains, 200 sweeps, over the imports", f"{figures['sparse_MiB']:.0f} MiB"
-    )
+        chain = f"{chains} chain{'s' * (chains > 1)}"
+        table.add_row(f"peak memory of a fit over the encoded input, {chain}", f"{value:.2f} bytes a cell")
+    sparse = f"{figures['sparse_MiB']:.0f} MiB"
+    table.add_row("the same for 20,000 bags of 200 words, 4 chains, 200 sweeps, over the imports", sparse)
     table.add_row("import bayescase (median)", f"{figures['import_seconds']:.3f} s")
-    table.add_row("first fit, cold compile cache, import included", f"{first:.1f} s")
+    table.add_row("first fit, cold compile cache, import included", f"{first:.1f} s, {of_processor:.1f} s of processor time")
     console.print(table)
     return figures
 
 
+PARTS = {"footprint": footprint, "iteration": iteration_speed, "growth": growth, "samplers": samplers, "peers": peers}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--usps", help="npz with X_train and X_test of the USPS digits; simulated data if absent")
+    parser.add_argument("--data", type=Path, default=Path("nowhere"), help="folder of the tables; simulated digits if absent")
     parser.add_argument("--json", help="write the figures here")
-    parser.add_argument("--only", choices=["iteration", "samplers", "footprint"], help="one part only")
+    parser.add_argument("--only", choices=list(PARTS), action="append", help="one part only; may be repeated")
     args = parser.parse_args()
-    values = usps_like(args.usps)
-    machine = f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
-    kind = "USPS digits" if args.usps else "simulated data"
-    console.print(f"{machine}, {kind} {values.shape[0]} × {values.shape[1]} × {V}")
-    parts = {
-        "footprint": lambda: footprint(args.usps),
-        "iteration": lambda: iteration_speed(values),
-        "samplers": lambda: samplers(values),
-    }
-    figures = {name: part() for name, part in parts.items() if args.only in (None, name)}
+    console.print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
+    figures = {name: part(args.data) for name, part in PARTS.items() if args.only is None or name in args.only}
     if args.json:
         with open(args.json, "w", encoding="utf-8") as file:
             json.dump(figures, file, indent=1)

@@ -34,6 +34,7 @@ PAGES = (
     "docs/diagnostics.md",
     "docs/explanations.md",
     "docs/guide.md",
+    "docs/how-many.md",
     "docs/large.md",
     "docs/prediction.md",
     "docs/steering.md",

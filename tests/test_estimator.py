@@ -807,7 +807,7 @@ BAD = [
     ("empty mapping", {}, {}, ValueError, "empty"),
     ("one dimension", {}, np.arange(5), ValueError, "2D"),
     ("unequal columns", {}, {"a": [1, 2, 1], "b": [1]}, ValueError, r"different lengths: \[1, 3\]"),
-    ("a word", {}, "abc", ValueError, "2D"),
+    ("a word", {}, "abc", ValueError, "There is no file or folder"),
     ("all-missing column", {}, NAMED.assign(b=np.nan), ValueError, "Column 'b' has no value at all; leave it out"),
     ("infinity", {}, INFINITE, ValueError, "Column 'x1' contains infinity"),
     ("words and infinity", {}, NAMED.assign(c=["a", np.inf] * 10), ValueError, "Column 'c' contains infinity"),

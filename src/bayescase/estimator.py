@@ -23,10 +23,18 @@ from .errors import BayescaseError, ParameterError, Setting
 from .explaining.agreement import explain_agreement
 from .explaining.cases import explain_case
 from .explaining.clusters import explain
-from .explaining.explanation import AgreementExplanation, CaseExplanation, ModelExplanation, PairExplanation
+from .explaining.explanation import (
+    AgreementExplanation,
+    CaseExplanation,
+    ModelExplanation,
+    PairExplanation,
+    TreeExplanation,
+)
 from .explaining.naming import check_cluster_names, make_names
 from .explaining.pairs import explain_pair
-from .fitted import Fitted, Interval, KeptDraws
+from .explaining.tree import TOLERANCE, explain_tree, fold
+from .fitted import Fitted, Interval
+from .kernels import check_device
 from .parameters import (
     Seed,
     check_few,
@@ -43,15 +51,15 @@ from .reading.batches import Source, is_large, open_source
 from .reading.cache import encode_source
 from .reading.encoder import CaseEncoder, fit_encoder, known_encoder, new_codes, new_encoder
 from .reading.encoding import FeatureTable, describe, types_in_words
-from .reading.partitions import DaskCluster, check_workers, find_client, from_dask, is_dask, lazily
 from .reading.tables import Table, TableLike, index_names, read
 from .sampling.checkpoint import seed_of
 from .sampling.diagnostics import Diagnostics, to_arviz
 from .sampling.hyper import Learnable
 from .sampling.large import Sample, check_large, find_results, open_large, prepare_large, read_results, save_results
-from .sampling.places import Place, full_disk, lost_tasks
+from .sampling.places import Place, full_disk
 from .sampling.problem import Given, Settings, is_int, prepare
 from .sampling.prototypes import Candidate
+from .sampling.results import KeptDraws
 from .sampling.run import Report, Run, Watch, run_to_end
 from .sampling.stored import sample_rows
 from .state import Codes
@@ -97,6 +105,10 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     sampler : {"rows", "collapsed"}, default="rows"
         "rows" draws prototypes and subspaces in one block and whole rows in parallel; "collapsed" is the paper's sampler,
         cell by cell. Both sample the same posterior.
+    moves : bool, default=False
+        With sampler="rows", also move many cases at once: clusters are merged, split and split anew. It samples the same
+        posterior, and takes up to seven times as long; on some tables chains mix better. Tables of more than 16 million cells
+        go without.
     n_iter : int or "auto", default=1000
         Sweeps of each chain, burn-in included. "auto" goes on until `diagnostics_` finds no fault: it asks after max_iter / 2ᵏ
         sweeps, first between 250 and 500, then after twice as many, and so on, always about the second half of the sweeps so
@@ -123,9 +135,10 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         Keep the chains in memory after `fit`, so that `more` can go on from there. Without it `more` needs a checkpoint.
     n_jobs : int, default=None
         Threads; -1 uses all processors. The result does not depend on it.
-    client : distributed.Client, default=None
-        The cluster of Dask that a fit of a path, or of a collection of Dask, is made on. If None, a collection is fitted on the
-        cluster that computes it, and a path on this machine. It is not saved with a model, and the result does not depend on it.
+    device : {"cpu", "cuda", "cuda:1", "auto"}, default="cpu"
+        Where cases are swept: on the processors, on the first NVIDIA GPU, on another one by its number, or wherever a table of
+        this size is swept sooner. A GPU needs CuPy (pip install 'bayescase[cuda13]' or 'bayescase[cuda12]') and sampler="rows".
+        The result does not depend on it, and `save` does not keep it.
     random_state : int, RandomState instance or None, default=None
         Seed of the run.
     verbose : int, default=0
@@ -205,6 +218,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         similarity: Any = "match",
         subspace_prior: ArrayLike | None = None,
         sampler: Literal["rows", "collapsed"] = "rows",
+        moves: bool = False,
         n_iter: int | Literal["auto"] = 1000,
         max_iter: int = 8000,
         burn_in: int | None = None,
@@ -215,7 +229,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         keep_draws: bool = False,
         warm_start: bool = False,
         n_jobs: int | None = None,
-        client: Any = None,
+        device: str = "cpu",
         random_state: Seed = None,
         verbose: int = 0,
     ):
@@ -229,6 +243,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         self.similarity = similarity
         self.subspace_prior = subspace_prior
         self.sampler = sampler
+        self.moves = moves
         self.n_iter = n_iter
         self.max_iter = max_iter
         self.burn_in = burn_in
@@ -239,7 +254,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         self.keep_draws = keep_draws
         self.warm_start = warm_start
         self.n_jobs = n_jobs
-        self.client = client
+        self.device = device
         self.random_state = random_state
         self.verbose = verbose
 
@@ -271,7 +286,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             Strings, categories, booleans, integers, numbers and missing cells (NaN, None, NA, null), as a NumPy array, a data
             frame (pandas, polars, pyarrow), a mapping of columns, or a SciPy sparse matrix, which is one bag. A column whose
             cells are lists is a bag, too. Or a path: of a Parquet, Feather, CSV or JSON lines file, or of a folder of such
-            files; or a dataset of pyarrow; or a data frame or an array of Dask, with chunks by rows.
+            files; or a dataset of pyarrow.
         y : object, default=None
             Ignored; scikit-learn wants it.
         candidates : table or int, default=None
@@ -295,8 +310,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             the same result as an uninterrupted one. If it cannot be written, there is a warning and the run goes on.
         cache : path, default=None
             Folder for the codes and labels of a table that is read in parts. It stays, so that another fit of the same table
-            need not read it again. If None, it is beside the checkpoint, or else a temporary one, until the run has ended. All
-            workers of a cluster must share it.
+            need not read it again. If None, it is beside the checkpoint, or else a temporary one, until the run has ended.
         callback : callable, default=None
             Called after each sweep with a `Report`; a true result stops the run.
 
@@ -308,16 +322,16 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         settings = Settings(**{name: getattr(self, name) for name in Settings.__dataclass_fields__})
         refuse_forgotten(self.get_params(deep=False))
         settings.check()
+        check_device(self.device, self.sampler)
         check_watch(checkpoint, callback)
         few = check_few(candidates) if is_int(candidates) else None
         catalogue = None if candidates is None or few is not None else read(candidates)
         given, seed = Given(catalogue if few is None else few, pins, prototype_prior, init), self._choose_seed(checkpoint)
-        if is_large(X) or is_dask(X):
+        if is_large(X):
             names = check_names_of_large(case_names, None if catalogue is None else catalogue.n_cases)
             return self._fit_large(X, settings, given, seed, names, Watch(callback, checkpoint, self.verbose), cache)
-        for name, value in (("cache", cache), ("client", self.client)):
-            if value is not None:
-                raise ParameterError("{parameter} is for a table that is read in parts; give its path as X.", parameter=name)
+        if cache is not None:
+            raise ParameterError("{parameter} is for a table that is read in parts; give its path as X.", parameter="cache")
         table = read(X)
         named = index_names(X if catalogue is None else candidates) if case_names is None else case_names
         names = check_names(named, (table if catalogue is None else catalogue).n_cases)
@@ -327,7 +341,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         if self.verbose:
             print(*types_in_words(encoding), sep="\n", file=sys.stderr)
         problem = prepare(table, encoding, settings, given, seed)
-        run = Run(problem, effective_n_jobs(self.n_jobs))
+        run = Run(problem, effective_n_jobs(self.n_jobs), self.device)
         return self._finish(run, names, Watch(callback, checkpoint, self.verbose))
 
     def _fit_large(
@@ -341,22 +355,17 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         cache: str | PathLike[str] | None,
     ) -> BayesianCaseModel:
         """`fit` for a table that stays on disk."""
-        check_large(settings, given)
-        client = find_client(self.client, X)
-        source = X if isinstance(X, Source) else from_dask(X, client) if is_dask(X) else open_source(X)
-        if client is not None and source.cluster is None:
-            source = source._replace(cluster=DaskCluster(client))
+        source = X if isinstance(X, Source) else open_source(X)
+        check_large(settings, given, self.device)
         catalogue = given.candidates if isinstance(given.candidates, Table) else None
         place = Place(cache, watch.checkpoint)
         try:
-            with full_disk(place), lost_tasks(client):
-                if client is not None:
-                    check_workers(client, place.folder)
+            with full_disk(place):
                 try:
                     cached = open_large(source, new_encoder(self.encoder), catalogue, place, self.verbose)
                 except BayescaseError as error:
                     raise error.within("encoder") from None
-                problem = prepare_large(cached, settings, given, seed, place.folder, client)
+                problem = prepare_large(cached, settings, given, seed, place.folder)
                 if isinstance(given.candidates, int):
                     names = names_at(None, sample_rows(len(cached), seed, given.candidates))
                 run = Run(problem, effective_n_jobs(self.n_jobs))
@@ -396,6 +405,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             raise ParameterError(
                 "{parameter} must be a whole number of at least 1, not {value!r}.", parameter="n_iter", value=n_iter
             )
+        if self.fitted_.whole is not None:
+            raise ParameterError("A folded model cannot run longer: run the one that it was folded from, and fold it again.")
         run = self.__dict__.get("_run")
         if run is None:
             if checkpoint is None or not os_path.exists(checkpoint):
@@ -413,7 +424,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
                     cache=Setting("cache"),
                     warm_start=Setting("warm_start", True),
                 )
-            run = Run(self.fitted_.problem, effective_n_jobs(self.n_jobs))
+            run = Run(self.fitted_.problem, effective_n_jobs(self.n_jobs), self.device)
             run.resume(checkpoint)
         run.extend(n_iter, self.burn_in)
         watch = Watch(callback, checkpoint, self.verbose)
@@ -436,8 +447,10 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         except BaseException:
             run.close()
             raise
-        self.__dict__.pop("_run", None)
-        self._place = place  # temporary files go with it
+        for name in ("_run", "_place"):
+            self.__dict__.pop(name, None)
+        if place is not None:
+            self._place = place  # temporary files go with it
         if self.warm_start:
             self._run = run
         else:
@@ -560,8 +573,6 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     def transform(self, X: TableLike) -> np.ndarray:
         """Fold cases into the fitted clusters: their memberships, the posterior mean of π.
 
-        Of a collection of Dask it is one, too, with the same chunks, not yet computed.
-
         Parameters
         ----------
         X : array or table of shape (n_samples, n_features)
@@ -588,16 +599,14 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         ndarray of shape (n_samples, n_clusters)
             Memberships; each row sums to 1.
         """
+        check_is_fitted(self)
         n_jobs = effective_n_jobs(self.n_jobs)
-        if is_dask(X):
-            check_is_fitted(self)
-            return lazily(X, predicting.Folding(self.fitted_), list(self.get_feature_names_out()))
         if is_large(X):
             return np.concatenate([predicting.memberships(self.fitted_, part, n_jobs) for part in self._encode_parts(X)])
         return predicting.memberships(self.fitted_, self._encode(X), n_jobs)
 
     def predict(self, X: TableLike) -> np.ndarray:
-        """The cluster with the largest membership for each case; not yet computed for a collection of Dask.
+        """The cluster with the largest membership for each case.
 
         Parameters
         ----------
@@ -609,9 +618,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         ndarray of shape (n_samples,)
             Numbers of clusters, from 0.
         """
-        if is_dask(X):
-            check_is_fitted(self)
-            return lazily(X, predicting.Folding(self.fitted_, labels=True), None)
+        check_is_fitted(self)
         if is_large(X):
             n_jobs, parts = effective_n_jobs(self.n_jobs), self._encode_parts(X)
             return np.concatenate([predicting.memberships(self.fitted_, part, n_jobs).argmax(axis=1) for part in parts])
@@ -632,6 +639,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         ndarray of shape (n_samples,)
             Natural logarithms.
         """
+        check_is_fitted(self)
         n_jobs = effective_n_jobs(self.n_jobs)
         if is_large(X):
             return np.concatenate([predicting.log_probabilities(self.fitted_, part, n_jobs) for part in self._encode_parts(X)])
@@ -756,6 +764,57 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         check_is_fitted(self)
         return explain_pair(self.fitted_, first, second)
 
+    def explain_tree(self, *, tolerance: float = TOLERANCE) -> TreeExplanation:
+        """Which clusters may be told as one: a tree, joined where the probability of left-out cases loses least.
+
+        A case is left out by taking it off the counts of its cluster; no fit is made anew. `plots.plot_tree` draws the tree,
+        and `fold` cuts it.
+
+        Parameters
+        ----------
+        tolerance : float, default=0.25
+            As for `fold`; it decides which number of clusters is recommended.
+
+        Returns
+        -------
+        TreeExplanation
+            Prints as text; `to_json` gives plain JSON.
+        """
+        check_is_fitted(self)
+        return explain_tree(self.fitted_, tolerance)
+
+    def fold(self, n_clusters: int | None = None, *, tolerance: float = TOLERANCE) -> BayesianCaseModel:
+        """The same model with fewer clusters, without a new fit: those are joined that lose least (`explain_tree`).
+
+        The result explains, draws, reports, predicts and is saved as any other. A case belongs to a folded cluster as much as
+        to its parts together; its prototype is a member, and its subspace is that of all its cases. Names that were given stay,
+        joined by a plus.
+
+        Parameters
+        ----------
+        n_clusters : int, default=None
+            How many clusters; as many as the tolerance leaves if None.
+        tolerance : float, default=0.25
+            Small differences do not count: two clusters are one if that makes their cases less probable by no more than this
+            share. Clusters are joined in the order of the tree until the next ones are not.
+
+        Returns
+        -------
+        BayesianCaseModel
+            A new one with the same parameters. It cannot run `more`; folding it anew starts from all clusters.
+
+        Examples
+        --------
+        >>> from bayescase import BayesianCaseModel, load_recipes
+        >>> model = BayesianCaseModel(5, n_iter=200, random_state=0).fit(load_recipes().table)
+        >>> model.fold(2).n_clusters_
+        2
+        """
+        check_is_fitted(self)
+        fewer = type(self)(**self.get_params(deep=False))
+        fewer._show(fold(self.fitted_, n_clusters, tolerance))
+        return fewer
+
     def explain_agreement(self, cluster: int) -> AgreementExplanation:
         """Which members of a cluster agree with its prototype, key feature by key feature; `plots.plot_agreement` draws it.
 
@@ -842,7 +901,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             File to write; one that is there is replaced once the new one is whole.
         """
         check_is_fitted(self)
-        params = {name: value for name, value in self.get_params(deep=False).items() if name != "client"}
+        params = {name: value for name, value in self.get_params(deep=False).items() if name != "device"}
         self.fitted_.with_settings(params_to_json(params)).save(path)
         if self.fitted_.sample is not None:
             save_results(self.fitted_.sample, path)
@@ -883,7 +942,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
 
     def __getstate__(self) -> dict[str, Any]:
         kept = super().__getstate__().items()  # threads and files cannot be pickled
-        return {name: None if name == "client" else value for name, value in kept if name not in ("_run", "_place")}
+        return {name: value for name, value in kept if name not in ("_run", "_place")}
 
 
 def is_column(value: Any, bag: bool) -> bool:

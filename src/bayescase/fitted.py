@@ -15,18 +15,22 @@ from . import storage
 from .errors import Setting
 from .reading.columns import Columns
 from .reading.encoding import Encoding
-from .sampling.diagnostics import TRACED, Diagnostics, diagnose
+from .sampling.diagnostics import TRACED, Diagnostics, at_the_cap, diagnose
+from .sampling.filing import NUMBERS, check_problem, need, need_codes, need_numbers, problem_from_parts, problem_parts
 from .sampling.folding import Folds
-from .sampling.hyper import LEARNED, Learn
+from .sampling.hyper import LEARNED
+from .sampling.joining import Groups, join_posterior, order_groups
 from .sampling.large import Sample, summarise_large
 from .sampling.plan import Plan, Round
 from .sampling.posterior import AGREE, Posterior, equal_cases, summarise
-from .sampling.problem import STARTS, Problem, is_int
+from .sampling.problem import Problem, is_int
 from .sampling.prototypes import NEVER, Candidate, Catalogue, prototype_posterior, rank_prototypes
-from .sampling.run import Draws, Run
-from .state import Cells, Data, Hyper, longest, make_book
+from .sampling.results import KeptDraws, kept_draws, mean_hyper
+from .sampling.run import Run
+from .sampling.tree import Found, Tree, make_tree
+from .state import Data, Hyper
 
-NUMBERS = ("alpha", "lam", "c", "gamma")  # of Hyper; the rest are arrays
+FULL = 0.05  # from this probability of all clusters being in use on, there may be more
 PARTS = ("data", "book", "given", "posterior", "trace", "hyper", "draws", "sample")  # of a file
 
 
@@ -36,18 +40,6 @@ class Interval(NamedTuple):
     mean: float
     low: float
     high: float
-
-
-class KeptDraws(NamedTuple):
-    """Every kept draw, labels aligned: the first axis is the chain, the second the draw.
-
-    With n_clusters="auto" S is `max_clusters`; the labels from `n_clusters_` on are the main one of no case.
-    """
-
-    z: np.ndarray  # (chains, draws, N, P) cluster of each cell; 0 where it is missing; (chains, draws, cells) with bags
-    p: np.ndarray  # (chains, draws, S) row of the catalogue
-    omega: np.ndarray  # (chains, draws, S, columns)
-    log_joint: np.ndarray  # (chains, draws)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +56,8 @@ class Fitted:
     case_names: tuple[str, ...] | None = None  # of the rows of the catalogue
     cluster_names: tuple[str, ...] | None = None  # given by a person
     settings: Mapping[str, Any] | None = None  # the parameters of the estimator, as JSON takes them
+    whole: Fitted | None = None  # the fit that this one is folded from
+    groups: Groups = ()  # its clusters that are one here
     sample: Sample | None = None  # of which cases these are a sample, if the table was read in parts
 
     @classmethod
@@ -154,6 +148,25 @@ class Fitted:
     def with_settings(self, settings: Mapping[str, Any]) -> Fitted:
         return replace(self, settings=settings)
 
+    # --- fewer clusters -------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def tree(self) -> Tree:
+        """Which clusters may be told as one; if this is folded, which of the whole."""
+        if self.whole is not None:
+            return self.whole.tree
+        return make_tree(Found(self.data, self.hyper, self.labels, self.posterior.p, self.plan.seed))
+
+    def folded(self, groups: Groups, names: tuple[str, ...] | None = None) -> Fitted:
+        """The same with groups of clusters in place of clusters; what is folded already is unfolded first."""
+        whole = self.whole or self
+        groups = order_groups(groups, whole.posterior.memberships)
+        posterior, data, hyper = join_posterior(whole.posterior, whole.data, whole.hyper, groups, whole.plan.seed)
+        if names is None and whole.cluster_names is not None:
+            names = tuple(" + ".join(filter(None, (whole.cluster_names[s] for s in group))) for group in groups)
+        fewer = replace(whole, problem=whole.problem._replace(data=data), hyper=hyper, posterior=posterior, draws=None)
+        return replace(fewer, cluster_names=names, case_names=self.case_names, whole=whole, groups=groups)
+
     # --- what was found -------------------------------------------------------------------------------------------------
 
     @cached_property
@@ -175,7 +188,8 @@ class Fitted:
     @property
     def folds(self) -> Folds:
         """The clusters, as new cases are folded into them."""
-        return Folds(self.posterior, self.hyper, self.data.book, self.plan.seed)
+        whole = self.whole or self
+        return Folds(whole.posterior, whole.hyper, whole.data.book, whole.plan.seed, self.groups)
 
     @cached_property
     def candidates(self) -> list[tuple[Candidate, ...]]:
@@ -235,7 +249,8 @@ class Fitted:
     def diagnostics(self) -> Diagnostics:
         name, most = "n_iter" if len(self.plan.rounds) == 1 else "max_iter", self.plan.n_iter
         longer = Setting(name, most if self.interrupted else 2 * most)
-        return diagnose(self.trace, self.kept, self.posterior.overlap, longer)
+        found = diagnose(self.trace, self.kept, self.posterior.overlap, longer)
+        return at_the_cap(found, self.n_labels, self.whole is not None) if self.capped else found
 
     def pooled(self, name: str) -> np.ndarray:
         """A traced quantity over the kept sweeps of the chains that the results rest on."""
@@ -258,13 +273,32 @@ class Fitted:
         found, times = np.unique(self.pooled("clusters_in_use"), return_counts=True)
         return dict(zip(found.astype(int).tolist(), (times / times.sum()).tolist(), strict=True))
 
+    @property
+    def n_labels(self) -> int:
+        """The most clusters that the run could find."""
+        return len(self.problem.hyper.beta)
+
+    @property
+    def capped(self) -> bool:
+        """May there be more clusters than the run was allowed? As many as there are cases are always enough."""
+        probabilities = self.n_clusters_probabilities or {}
+        return self.n_labels < self.n_cases and probabilities.get(self.n_labels, 0.0) >= FULL
+
     # --- files ----------------------------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to one file: arrays and JSON, no pickle."""
+        """Write to one file: arrays and JSON, no pickle. Of what is folded, the whole and how it is folded."""
+        if self.whole is not None:
+            fold = {"groups": [list(group) for group in self.groups], "cluster_names": self.cluster_names}
+            replace(self.whole, case_names=self.case_names, settings=self.settings)._write(path, fold)
+        else:
+            self._write(path, None)
+
+    def _write(self, path: str | os.PathLike[str], fold: dict[str, Any] | None) -> None:
         header, parts = problem_parts(self.problem)
         header |= {
             "settings": self.settings,
+            "fold": fold,
             "kept": list(self.kept),
             "interrupted": self.interrupted,
             "n_all": None if self.sample is None else self.sample.n_cases,
@@ -308,91 +342,20 @@ class Fitted:
                 sample=Sample(parts["sample"]["rows"], header["n_all"]) if parts["sample"] else None,
             )
             check(fitted)
+            fitted = refold(fitted, header["fold"])
         except Exception as error:  # whatever a damaged or hostile file leads to
             raise storage.FileFormatError(f"{os.fspath(path)!r} is not a whole bayescase model ({error!r}).") from error
         return fitted
 
 
-def mean_hyper(problem: Problem, posterior: Posterior, draws: Draws) -> Hyper:
-    """The hyperparameters, with posterior means for what was learned, for the clusters in use."""
-    S, learn, hyper = posterior.memberships.shape[1], problem.learn, problem.hyper
-    pooled = posterior.overlap >= AGREE
-    mean = {name: float(draws.trace[name][pooled, draws.kept.first : draws.kept.end].mean()) for name in learn.names}
-    q = np.where(learn.q_free, mean.pop("q", 0.5), hyper.q)[:S]
-    beta = posterior.prior.mean(axis=0)
-    return hyper._replace(**mean, beta=beta / beta.sum(), q=q)
-
-
-def kept_draws(draws: Draws, relabel: np.ndarray, data: Data) -> KeptDraws:
-    """Every kept draw, labels as in the posterior."""
-    chains = [(chain.kept, order) for chain, order in zip(draws.chains, relabel, strict=True)]
-    z, missing = [], data.x < 0 if data.bags is None else data.cells.codes < 0
-    for kept, order in chains:
-        labels = kept.of_draws("z")
-        z.append(np.where(missing, 0, np.argsort(order).astype(labels.dtype)[labels]))
-    return KeptDraws(
-        z=np.stack(z),
-        p=np.stack([kept.of_draws("p")[:, order] for kept, order in chains]),
-        omega=np.stack([kept.of_draws("omega")[:, order] for kept, order in chains]),
-        log_joint=np.stack([kept.of_draws("log_joint") for kept, _ in chains]),
-    )
-
-
-def problem_parts(problem: Problem) -> tuple[dict[str, Any], dict[str, dict[str, np.ndarray]]]:
-    """(header, arrays by part) of a problem, with which a run can go on."""
-    data, hyper, learn, plan = problem.data, problem.hyper, problem.learn, problem.plan
-    header = {
-        **problem.encoding.to_json(),
-        "plan": plan._asdict() | {"start": list(plan.start) if isinstance(plan.start, tuple) else None},
-        "given": {name: getattr(hyper, name) for name in NUMBERS},
-        "learn": {"names": learn.names, "beta": learn.beta},
-        "own_cases": data.own_cases,
-    }
-    parts = {
-        "data": {name: getattr(data, name) for name in ("x", "candidates", "log_weight", "z_held", "omega_held")},
-        "book": {name: getattr(data.book, name) for name in ("base", "k_ptr", "k_idx", "k_val")},
-        "given": {"beta": hyper.beta, "q": hyper.q, "q_free": learn.q_free, "n_i": problem.n_i},
-    }
-    if data.own_cases:
-        del parts["data"]["candidates"]
-    for name in ("bags", "candidate_bags"):
-        of = getattr(data, name)
-        if of is not None and not (name == "candidate_bags" and of is data.bags):
-            parts["data"] |= {f"{name}/codes": of.codes, f"{name}/first": of.first}
-    if not isinstance(plan.start, tuple):
-        parts["given"]["start"] = plan.start
-    return header, parts
-
-
-def problem_from_parts(header: dict[str, Any], parts: dict[str, dict[str, np.ndarray]]) -> Problem:
-    """The problem that `problem_parts` took apart."""
-    if header["own_cases"]:
-        parts["data"]["candidates"] = parts["data"]["x"]
-    plan, given = header["plan"], parts["given"]
-    start = given["start"] if plan["start"] is None else tuple(plan["start"])
-    rounds, single_label = tuple(Round(*r) for r in plan["rounds"]), tuple(plan["single_label"])
-    encoding = Encoding.from_json(header)
-    return Problem(
-        encoding=encoding,
-        data=data_from_parts(parts, encoding),
-        hyper=Hyper(**header["given"], beta=given["beta"], q=given["q"]),
-        learn=Learn(tuple(header["learn"]["names"]), given["q_free"], header["learn"]["beta"]),
-        plan=Plan(**plan | {"start": start, "rounds": rounds, "single_label": single_label}),
-        n_i=given["n_i"],
-    )
-
-
-def data_from_parts(parts: dict[str, dict[str, np.ndarray]], encoding: Encoding) -> Data:
-    """The arrays of the cases; bags are kept as codes and where each row begins."""
-    found: dict[str, Any] = dict(parts["data"])
-    for name in ("bags", "candidate_bags"):
-        if f"{name}/codes" in found:
-            found[name] = Cells(found.pop(f"{name}/codes"), found.pop(f"{name}/first"))
-    if "bags" in found:
-        found.setdefault("candidate_bags", found["bags"])
-    book = parts["book"]
-    similarity = (book["k_ptr"], book["k_idx"], book["k_val"])
-    return Data(**found, book=make_book(encoding.offset, encoding.n_single, similarity, book["base"]))
+def refold(fitted: Fitted, fold: dict[str, Any] | None) -> Fitted:
+    """Folded as it was when it was written."""
+    if fold is None:
+        return fitted
+    groups, names = tuple(tuple(group) for group in fold["groups"]), fold["cluster_names"]
+    need(sorted(s for group in groups for s in group) == list(range(fitted.n_clusters)) and all(groups), "groups")
+    need(names is None or (len(names) == len(groups) and all(isinstance(name, str) for name in names)), "names")
+    return fitted.folded(groups, None if names is None else tuple(names))
 
 
 # --- what a file holds -----------------------------------------------------------------------------------------------------
@@ -455,45 +418,3 @@ def check(fitted: Fitted) -> None:
         need_codes(draws.p, (*kept, labels), 0, M)
         need_numbers(draws.omega, (*kept, labels, D))
         need_numbers(draws.log_joint, kept)
-
-
-def check_problem(problem: Problem, S: int) -> None:
-    """What is needed to run on: S labels, of which some may not be in use."""
-    data, hyper, learn, plan = problem.data, problem.hyper, problem.learn, problem.plan
-    N, D, most = len(data.x), data.book.n_columns, longest(data.cells)
-    need(set(learn.names) <= set(LEARNED) and isinstance(learn.beta, bool), "learned")
-    need(all(isinstance(getattr(hyper, name), float) for name in NUMBERS), "given hyperparameters")
-    need(hyper.alpha >= 0 and hyper.lam > 0 and hyper.c >= 0 and bool((hyper.q > 0).all() and (hyper.q < 1).all()), "range")
-    need_numbers(hyper.beta, (S,))
-    need_numbers(hyper.q, (S, D))
-    need_numbers(learn.q_free, (S, D))
-    need_codes(problem.n_i, (most + 1,), 0, N + 1)
-    if len(data.z_held):
-        need_codes(data.z_held, (N,), -1, S)
-    if len(data.omega_held):
-        need_codes(data.omega_held, (S, D), -1, 2)
-    need(plan.sampler in ("rows", "collapsed") and isinstance(plan.keep_draws, bool) and len(plan.rounds) > 0, "plan")
-    need(all(is_int(n) for r in plan.rounds for n in r) and all(0 <= r.first < r.end for r in plan.rounds), "rounds")
-    need(is_int(plan.n_chains) and len(plan.single_label) == plan.n_chains and all(map(is_int, plan.single_label)), "chains")
-    if isinstance(plan.start, tuple):
-        need(len(plan.start) == plan.n_chains and set(plan.start) <= set(STARTS), "starts")
-    else:
-        need_codes(plan.start, (N,) if plan.start.ndim == 1 else data.x.shape, -1, S)
-
-
-def need(true: bool, what: str) -> None:
-    if not true:
-        raise ValueError(what)
-
-
-def need_codes(array: np.ndarray, shape: tuple[int | None, ...], low: int, high: int) -> None:
-    need(array.dtype.kind in "iu" and fits(array.shape, shape), "shape")
-    need(array.size > 0 and array.min() >= low and array.max() < high, "codes")
-
-
-def need_numbers(array: np.ndarray | None, shape: tuple[int | None, ...]) -> None:
-    need(array is not None and array.dtype.kind in "fb" and fits(array.shape, shape), "shape")
-
-
-def fits(shape: tuple[int, ...], wanted: tuple[int | None, ...]) -> bool:
-    return len(shape) == len(wanted) and all(n > 0 and want in (n, None) for n, want in zip(shape, wanted, strict=True))

@@ -10,13 +10,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from .errors import BayescaseWarning, ParameterError, ParameterTypeError, Setting
+from .errors import Advice, BayescaseWarning, ParameterError, ParameterTypeError, Setting
 from .fitted import Fitted
 from .reading.encoder import CaseEncoder
 from .reading.tables import is_missing
 
 Seed: TypeAlias = int | np.random.RandomState | None  # a random_state of scikit-learn
-FULL = 0.05  # from this probability of max_clusters clusters on, there may be more
 
 
 def check_watch(checkpoint: Any, callback: Any) -> None:
@@ -99,13 +98,15 @@ def warn_of_results(fitted: Fitted) -> None:
             stacklevel=4,
         )
         return
-    most, found = len(fitted.problem.hyper.beta), fitted.n_clusters_probabilities
-    if found is not None and most < fitted.n_cases and found.get(most, 0.0) >= FULL:
+    if fitted.capped:
+        most = fitted.n_labels
         warnings.warn(
             BayescaseWarning(
-                "All {clusters} clusters are in use: raise {name}.",
-                clusters=Setting("max_clusters", most),
-                name=Setting("max_clusters"),
+                "All {most} clusters that {auto} may find are in use, so that their number is not known.",
+                Advice("allow more with {}", Setting("max_clusters", 2 * most)),
+                Advice("tell them as fewer by {}", Setting("fold")),
+                most=most,
+                auto=Setting("n_clusters", "auto"),
             ),
             stacklevel=4,
         )

@@ -9,9 +9,7 @@ from scipy.special import logsumexp
 
 from .fitted import Fitted
 from .kernels import PARTICLES, fold_in, log_probability
-from .reading.encoder import new_codes
-from .reading.tables import TableLike
-from .sampling.folding import FOLD, Folds
+from .sampling.folding import FOLD
 from .state import Cells, Codes
 
 SCORE, DRAW = 1 << 21, 1 << 22  # streams of random numbers beside FOLD
@@ -22,24 +20,12 @@ def memberships(fitted: Fitted, cases: Codes, n_jobs: int = 1) -> np.ndarray:
     return fitted.folds.memberships(cases, n_jobs)
 
 
-class Folding:
-    """A function of new cases that can travel: their memberships, or their labels. It has what it needs and no more."""
-
-    def __init__(self, fitted: Fitted, labels: bool = False):
-        none = fitted.posterior._replace(memberships=np.zeros((0, fitted.n_clusters)))
-        self.folds = Folds(none, fitted.hyper, fitted.data.book, fitted.plan.seed)
-        self.encoding, self.labels = fitted.encoding, labels
-
-    def __call__(self, X: TableLike) -> np.ndarray:
-        shares = self.folds.memberships(new_codes(self.encoding, X, "BayesianCaseModel"))
-        return shares.argmax(axis=1) if self.labels else shares
-
-
 def memberships_by_draw(fitted: Fitted, cases: Codes) -> np.ndarray:
     """(draws, N, S) The same by each draw of φ that was kept for new cases."""
-    each = np.zeros((len(fitted.folds), cases.n_rows, fitted.n_clusters))
-    fitted.folds.each(cases, FOLD, 1, lambda block, rows, d, fold, seed: fold_in(block, fold, seed, each[d, rows]))
-    return each / each.sum(axis=2, keepdims=True)
+    folds = fitted.folds
+    each = np.zeros((len(folds), cases.n_rows, folds.n_clusters))
+    folds.each(cases, FOLD, 1, lambda block, rows, d, fold, seed: fold_in(block, fold, seed, each[d, rows]))
+    return folds.gather(each / each.sum(axis=2, keepdims=True))
 
 
 def log_probabilities(fitted: Fitted, cases: Codes, n_jobs: int = 1) -> np.ndarray:
@@ -60,8 +46,8 @@ def sample(fitted: Fitted, n: int, seed: Any = None) -> tuple[Codes, np.ndarray]
     How many items a bag has is not modelled: as many as that of a case of the fit, chosen at random.
     """
     rng = np.random.default_rng([fitted.plan.seed, DRAW] if seed is None else seed)
-    tables, prior, book = fitted.posterior.tables, fitted.posterior.prior, fitted.data.book
-    S, P = fitted.n_clusters, book.n_single
+    tables, prior, book, folds = fitted.posterior.tables, fitted.posterior.prior, fitted.data.book, fitted.folds
+    S, P = folds.n_clusters, book.n_single
     which = rng.integers(len(tables), size=n)
     pi = np.exp(log_dirichlet(prior[which], rng)) if fitted.hyper.alpha > 0 else np.eye(S)[pick(prior[which], rng)]
     x, n_is = np.empty((n, P), dtype=np.int64), np.zeros((n, S), dtype=np.int64)
@@ -70,9 +56,9 @@ def sample(fitted: Fitted, n: int, seed: Any = None) -> tuple[Codes, np.ndarray]
         x[:, j] = book.offset[j] + pick(tables[which, values, z].astype(float), rng)
         n_is[np.arange(n), z] += 1
     if not book.n_bags:
-        return Codes(x), n_is.argmax(axis=1)
+        return Codes(x), folds.gather(n_is).argmax(axis=1)
     bags = sample_items(fitted, which, pi, n_is, rng)
-    return Codes(x, bags), n_is.argmax(axis=1)
+    return Codes(x, bags), folds.gather(n_is).argmax(axis=1)
 
 
 def sample_items(fitted: Fitted, which: np.ndarray, pi: np.ndarray, n_is: np.ndarray, rng: np.random.Generator) -> Cells:

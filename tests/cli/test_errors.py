@@ -58,7 +58,7 @@ def test_every_option_is_one_of_a_command():
     from bayescase.study.design.wishes import ModelWishes
     from bayescase.web.serving import clean_path, listen
 
-    methods = (read_file, select_n_clusters, reproduce, BayesianCaseModel.fit, BayesianCaseModel.report)
+    methods = (read_file, select_n_clusters, reproduce, BayesianCaseModel.fit, BayesianCaseModel.fold, BayesianCaseModel.report)
     parameters = {*BayesianCaseModel().get_params(), *CaseEncoder().get_params()}
     parameters |= {name for method in methods for name in inspect.signature(method).parameters}
     parameters |= {*ModelWishes.__dataclass_fields__, *OwnWishes.__dataclass_fields__}

@@ -1,4 +1,4 @@
-"""Commands on a saved model: `explain`, `predict`, `info`, `report` and `plot`."""
+"""Commands on a saved model: `explain`, `fold`, `predict`, `info`, `report` and `plot`."""
 
 import csv
 import io
@@ -22,6 +22,7 @@ def test_a_terminal_gets_tables(folder):
         ["explain", model],
         ["explain", model, "--row", 0],
         ["explain", model, "--pair", 0, 1],
+        ["fold", model, "-k", 2],
         ["predict", model, folder / "data.csv"],
         ["info", model],
         ["fit", folder / "data.csv", "-k", 2, "--id", "case", "--drop", "cluster", *SHORT],
@@ -66,6 +67,23 @@ def test_explain(folder, tmp_path):
         "explain", model, "--case", folder / "data.csv", "--row", 40
     )
     assert "--pair cannot go with" in refused("explain", model, "--pair", 0, 1, "--row", 0, code=2)
+
+
+def test_fold(folder, tmp_path):
+    model, fitted = folder / "model.bcm", BayesianCaseModel.load(folder / "model.bcm")
+    shown = call("fold", model, "-k", 2, "-o", tmp_path / "two.bcm")
+    assert shown.stdout.strip() == f"{fitted.explain_tree()}\n\n{fitted.fold(2).explain()}"
+    assert "The folded model is saved in" in shown.stderr
+    assert call("explain", tmp_path / "two.bcm").stdout.strip() == str(fitted.fold(2).explain())
+    assert "2 clusters folded from 3" in call("info", tmp_path / "two.bcm").stdout
+    assert "membership 1" in call("predict", tmp_path / "two.bcm", folder / "data.csv").stdout.splitlines()[0]
+    found = json.loads(call("fold", model, "--tolerance", 0.999999, "--json").stdout)
+    assert found["tree"]["number"] == len(found["folded"]["clusters"])
+    assert found["saved"] is None
+    assert len(found["labels"]) == 40
+    assert "-k must be a whole number from 1 to 3" in refused("fold", model, "-k", 4)
+    assert "--tolerance" in refused("fold", model, "--tolerance", 1, code=2)
+    assert "is what is read" in refused("fold", model, "-o", model)
 
 
 def test_a_name_that_is_almost_right(table, tmp_path):

@@ -51,6 +51,9 @@ TINY = {
     "starts": {"usps": True, "size": 5, "n_iter": 6, "readings": list(starts.READINGS)},
     "bags": {"fetch": False, "size": 10, "words": 20, "n_iter": 10, "n_chains": 1, "lda_iter": 5}
     | {"all_seeds": 1, "all_clusters": [5], "all_iter": 6, "all_chains": 1},
+    "numbers": {"sets": {"zoo": [1, 3]}, "most": 60, "max_clusters": 4, "cv": 2}
+    | {"fit": {"n_iter": 10, "n_chains": 1}, "select": {"n_iter": 6, "n_chains": 1}},
+    "clusters": {"clusters": [1, 2], "features": [6], "cases": [30], "n_iter": 10, "n_chains": 1},
     "peers": {
         "sets": {name: peers.plan(40, 2, 2, 2, 2, 2) for name in ("digits", "subspaces")},
         "bayescase": {"n_iter": 10, "n_chains": 1},
@@ -74,9 +77,14 @@ def messages():
 
 @pytest.fixture
 def folder(tmp_path):
-    """A folder of data with such messages, raw and counted, two of them without a word."""
+    """A folder of data with such messages, raw and counted, two of them without a word, and a table of made-up animals."""
     path = tmp_path / "data"
     path.mkdir()
+    rng = np.random.default_rng(0)
+    animals = [
+        f"{kind},pet {i},{','.join(map(str, (rng.integers(2, size=6) + kind) % 3))}" for i, kind in enumerate([0, 1] * 20)
+    ]
+    (path / "uci_zoo.csv").write_text("\n".join(["type,animal,a,b,c,d,e,f", *animals]) + "\n")
     with lzma.open(path / newsgroups.RAW, "wt", encoding="utf-8") as file:
         for split, group, number, text in messages():
             file.write(json.dumps({"split": split, "group": group, "id": number, "text": text}) + "\n")
@@ -389,7 +397,7 @@ def test_a_quick_run_of_everything_needs_no_data(tmp_path):
     assert "newsgroups: left out" in found.stderr
     page = (tmp_path / "quick.md").read_text("utf-8")
     for name, experiment in EXPERIMENTS.items():
-        assert (f"## {experiment.title}" in page) == (name not in ("newsgroups", "bags"))
+        assert (f"## {experiment.title}" in page) == (name not in ("newsgroups", "bags", "numbers"))
     for figure in re.findall(r"\((quick/[^)]*png)\)", page):
         assert (tmp_path / figure).stat().st_size > 5000
 

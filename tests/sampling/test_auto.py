@@ -152,9 +152,24 @@ def test_a_given_number_has_no_probabilities(holes):
 
 def test_too_few_clusters_allowed_is_said(planted):
     x, _ = planted(N=60, P=10, V=4, S=5, seed=1, noise=0.05)
-    with pytest.warns(UserWarning, match=r"All max_clusters=2 clusters are in use: raise max_clusters\."):
-        BayesianCaseModel("auto", **QUICK | {"max_clusters": 2}).fit(x)
-    BayesianCaseModel("auto", **QUICK | {"max_clusters": 20}).fit(x)  # no warning, which would be an error
+    said = (
+        r"All 2 clusters that n_clusters='auto' may find are in use, so that their number is not known; allow more with "
+        r"max_clusters=4, or tell them as fewer by fold\."
+    )
+    with pytest.warns(UserWarning, match=said):
+        model = BayesianCaseModel("auto", **QUICK | {"max_clusters": 2}).fit(x)
+    found, explained = model.diagnostics_, model.explain()
+    assert found.verdict.startswith("All 2 clusters that it may have are in use, so there may be more")
+    assert found.advice.startswith("Allow more with max_clusters=4, tell them as fewer by fold")
+    assert not found.converged
+    assert explained.capped
+    assert explained.summary == "60 cases, 10 features, 2 clusters, as many as were allowed."
+    assert explained.summary in str(explained)
+    assert found.verdict in str(explained)
+    roomy = BayesianCaseModel("auto", **QUICK | {"max_clusters": 20}).fit(x)  # no warning, which would be an error
+    assert not roomy.explain().capped
+    assert "allowed" not in roomy.explain().summary
+    assert "may be more" not in roomy.diagnostics_.verdict
 
 
 def test_cases_too_wide_to_charge_for_are_said(sampler):
@@ -200,16 +215,17 @@ def test_auto_with_tables(planted, frame):
 # --- hyperparameters ---------------------------------------------------------------------------------------------------------
 
 
-def test_intervals_cover_the_planted_values(sampler):
+@pytest.mark.parametrize(("sampler", "number"), [("rows", 3), ("collapsed", 3), ("rows", "auto")])
+def test_intervals_cover_the_planted_values(sampler, number):
     """Intervals of probability 0.9, ten tables.
 
-    Measured with seeds 0 to 19: each of the four covers in 17 to 19 of 20 tables, with either sampler, and in 18 or 19 after
-    800 sweeps. Required: what chance leaves of 17 in 20 in all but one of a thousand runs.
+    Measured with seeds 0 to 19: each of the four covers in 17 to 19 of 20 tables, with either sampler and with auto, and in 18
+    or 19 after 800 sweeps. Required: what chance leaves of 17 in 20 in all but one of a thousand runs.
     """
     truth, covered = {"alpha": 0.5, "lam": 1.0, "c": 20.0, "q": 0.5}, dict.fromkeys(LEARN, 0)
     for seed in range(10):
         x, catalogue, _ = simulated(3, seed, N=120, P=15, alpha=0.5, c=20.0)
-        model = BayesianCaseModel(3, n_chains=2, n_iter=300, sampler=sampler, random_state=seed, **LEARN)
+        model = BayesianCaseModel(number, n_chains=2, n_iter=300, sampler=sampler, random_state=seed, **LEARN)
         for name, interval in model.fit(x, candidates=catalogue).hyperparameters_.items():
             covered[name] += interval.low <= truth[name] <= interval.high
             assert interval.low <= interval.mean <= interval.high

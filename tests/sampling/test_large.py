@@ -73,7 +73,7 @@ def test_any_block_size_and_any_number_of_threads(cells, n_jobs, tmp_path, monke
     assert np.array_equal(model.fitted_.posterior.memberships, wanted.memberships_)  # the sample is the table
 
 
-@pytest.mark.filterwarnings("ignore:All max_clusters")
+@pytest.mark.filterwarnings("ignore:All ")
 @pytest.mark.parametrize(
     "settings",
     [
@@ -91,7 +91,7 @@ def test_any_settings(settings, tmp_path):
     check_same(BayesianCaseModel(**settings).fit(written(cases, tmp_path)), BayesianCaseModel(**settings).fit(cases))
 
 
-@pytest.mark.filterwarnings("ignore:All max_clusters")
+@pytest.mark.filterwarnings("ignore:All ")
 @pytest.mark.parametrize("settings", [{}, {"n_clusters": "auto", "max_clusters": 5}], ids=str)
 def test_bags(settings, tmp_path):
     cases = table(200, bags=True)
@@ -214,6 +214,7 @@ def test_columns_of_new_files_are_found_by_name(tmp_path):
     ("settings", "given", "words"),
     [
         ({"sampler": "collapsed"}, {}, "sampler='collapsed' needs the table in memory"),
+        ({"device": "cuda"}, {}, "device='cuda' needs the table in memory"),
         ({"keep_draws": True}, {}, "keep_draws=True needs the table in memory"),
         ({}, {"prototype_prior": [1.0]}, "prototype_prior needs the table in memory"),
         ({}, {"pins": {"cases": {0: 1}}}, r"pins\['cases'\] needs the table in memory"),

@@ -2,24 +2,29 @@
 
 import numpy as np
 
+from bayescase.kernels.cuda.engine import CudaEngine
 from bayescase.state import count_observed, new_state, smallest_int
 
 from .mutants import package
 
 
 class Bench:
-    """Rows, candidates, a driver and a state around labels z; `sweep` moves them."""
+    """Rows, candidates, a driver and a state around labels z; `sweep` moves them. With a `machine`, the rows lie there."""
 
-    def __init__(self, data, hyper, z, mutant=None, n_jobs=1, n_blocks=1):
+    def __init__(self, data, hyper, z, mutant=None, n_jobs=1, n_blocks=1, machine=None):
         kernels = package(mutant, "kernels")
         self.data, self.hyper, S = data, hyper, len(hyper.beta)
         labels = np.ascontiguousarray(z, dtype=smallest_int(S)) if z.dtype == np.int64 else z
-        self.shape = z.shape
-        self.threads = kernels.Threads(data, S, n_jobs, n_blocks)
-        self.rows = kernels.CpuRows(self.threads, data, labels, S)
-        self.rows.block = self.rows.block._replace(x=np.array(self.rows.block.x))  # so that cases can be drawn anew
+        self.shape, self.machine = z.shape, machine
+        if machine is None:
+            self.threads = kernels.Threads(data, S, n_jobs, n_blocks)
+            self.rows = kernels.CpuRows(self.threads, data, labels, S)
+            self.rows.block = self.rows.block._replace(x=np.array(self.rows.block.x))  # so that cases can be drawn anew
+            self.candidates = kernels.CpuCandidates(self.threads, data)
+        else:
+            engine = CudaEngine(data, S, 1, n_jobs, machine)
+            self.threads, self.rows, self.candidates = engine.threads, engine.rows(0), engine.candidates
         self.rows.put_labels(labels)
-        self.candidates = kernels.CpuCandidates(self.threads, data)
         self.n_i = count_observed(data.x, data.bags)
         self.driver = kernels.Driver(data, self.n_i, hyper, self.threads)
         self.sweeps = kernels.sweeps
@@ -54,7 +59,10 @@ class Bench:
     def put_cases(self, x, bags=None):
         """Other cases, with gaps where they were and bags as large as they were."""
         self.data = self.data._replace(x=x, bags=bags)
-        self.rows.block.x[:] = self.data.cells.codes
+        if self.machine is None:
+            self.rows.block.x[:] = self.data.cells.codes
+        else:
+            self.rows.cells.pack(self.machine, x, self.data.book)
         self.recount()
 
     def update_p_omega(self, key, blocked=True):

@@ -1,18 +1,22 @@
 """Broken samplers. Each is the package itself with a line or two changed; a test that does not reject it is worth nothing."""
 
-import atexit
+import hashlib
 import importlib
 import importlib.util
 import shutil
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from numba import njit
 
 import bayescase
 
-RNG, MODEL, HYPER = "kernels/rng.py", "model.py", "sampling/hyper.py"
+SOURCE = Path(bayescase.__file__).parent
+KEPT = Path(__file__).parents[2] / ".pytest_cache" / "mutants"
+
+RNG, MODEL, HYPER, MOVES = "kernels/rng.py", "model.py", "sampling/hyper.py", "sampling/moves.py"
 DRIVER, EQUATIONS = "kernels/driver.py", "kernels/equations.py"
 CPU = ("rows", "relabel", "cells", "tables", "collapsed", "engine", "bags")
 ROWS, RELABEL, CELLS, TABLES, COLLAPSED, ENGINE, BAGS = (f"kernels/cpu/{name}.py" for name in CPU)
@@ -132,7 +136,7 @@ BROKEN = {
         "state.n_rows[a, size] += 1",
     ),
     "reseat with several tables": (HYPER, HYPER, "reseat_some", "chosen = (n > 0) & (own == 1)", "chosen = n > 0"),
-    "reseat held rows": (HYPER, HYPER, "main_label", " & (held < 0)", ""),
+    "reseat held rows": (HYPER, HYPER, "main_label", "same & (n > 0) & (held < 0)", "same & (n > 0)"),
     "t without its cells": (
         BAGS,
         DRIVER,
@@ -147,11 +151,21 @@ BROKEN = {
         BAGS,
         DRIVER,
         "update_bag_evidence",
-        "known = len(held) > 0 and held[s, d] >= 0",
-        "known = False",
+        "held[s, d] * evidence[v, s]",
+        "log_copy(q[s, d], evidence[v, s])",
     ),
     "base forgotten": (TABLES, DRIVER, "make_rises", "hyper.lam * book.base[:V]", "hyper.lam * np.ones(V)"),
     "items of a bag not counted": (COLLAPSED, DRIVER, "update_z_collapsed", "if j >= book.n_single:", "if False:"),
+    "moves: centres the wrong way": (
+        MOVES,
+        MOVES,
+        "Tries",
+        "np.log(ones * (n - ones)) - np.log(n * (n - 1))",
+        "np.log(n * (n - 1)) - np.log(ones * (n - ones))",
+    ),
+    "moves: no way back": (MOVES, MOVES, "Tries", "ratio += self.undo(move)", "ratio += 0.0"),
+    "moves: prior forgotten": (MOVES, MOVES, "Tries", " + self.log_prior(move)", ""),
+    "moves: held cases move": (MOVES, MOVES, "Mover", "one[self.data.z_held >= 0] = -2", "pass"),
     "tables from l = 1": (HYPER, HYPER, "count_tables", "np.arange(width - 1)", "np.arange(1, width)"),
     "beta without gamma": (HYPER, HYPER, "update", "dirichlet(hyper.gamma / len(m) + m, rng)", "dirichlet(1e-3 + m, rng)"),
     "gamma not divided": (
@@ -178,6 +192,7 @@ BROKEN = {
         "rng.beta(1 + on, 1 + free - on)",
         "rng.beta(0.1 + on, 0.1 + free - on)",
     ),
+    "bits of empty clusters stay": (HYPER, HYPER, "update", "if idle.any():", "if False:"),
     "alpha without n_i": (HYPER, HYPER, "log_z", " - (n_i * _rise(alpha, n)).sum()", ""),
     "alpha without beta": (HYPER, HYPER, "log_z", "(alpha * beta)[:, None]", "np.full((len(beta), 1), alpha)"),
     "lam and c without totals": (HYPER, HYPER, "Counts", "- _rise(lam * (self.sizes + c * self.k_sum), self.n_sj).sum()", ""),
@@ -197,12 +212,11 @@ def broken_module(name, file, old, new):
     parent, _, stem = ("bayescase/" + file.removesuffix(".py")).replace("/", ".").rpartition(".")
     module = f"{parent}.broken_{stem}_" + "".join(ch if ch.isalnum() else "_" for ch in name)
     if module not in sys.modules:
-        folder = Path(tempfile.mkdtemp(prefix="bayescase-mutant-"))
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        text = (Path(bayescase.__file__).parent / file).read_text(encoding="utf-8")
+        text = (SOURCE / file).read_text(encoding="utf-8")
         assert text.count(old) == 1, f"{file} has changed: the mutant {name!r} finds {old!r} {text.count(old)} times"
+        text = text.replace(old, new)
+        folder = kept(text, lambda folder: (folder / f"broken_{stem}.py").write_text(text, encoding="utf-8"))
         path = folder / f"broken_{stem}.py"
-        path.write_text(text.replace(old, new), encoding="utf-8")
         spec = importlib.util.spec_from_file_location(module, path)
         assert spec is not None
         assert spec.loader is not None
@@ -219,21 +233,41 @@ def share_tuples(mutant, original):
             setattr(mutant, name, getattr(original, name))
 
 
+def kept(change, make):
+    """A folder that `make` has filled, for this change of the present sources: what is compiled there serves all processes."""
+    found = hashlib.sha256(change.encode())
+    for source in sorted(SOURCE.rglob("*.py")):
+        found.update(source.read_bytes())
+    folder = KEPT / found.hexdigest()[:16]
+    if not folder.exists():
+        KEPT.mkdir(parents=True, exist_ok=True)
+        for old in KEPT.iterdir():
+            if old.stat().st_mtime < time.time() - 86400:
+                shutil.rmtree(old, ignore_errors=True)
+        new = Path(tempfile.mkdtemp(dir=KEPT, prefix="new-"))
+        make(new)
+        try:
+            new.rename(folder)
+        except OSError:  # another process was faster
+            shutil.rmtree(new)
+    return folder
+
+
+def copy_broken(to, name):
+    shutil.copytree(SOURCE, to, ignore=shutil.ignore_patterns("__pycache__"))
+    for file, old, new, times in MUTANTS[name]:
+        text = (to / file).read_text(encoding="utf-8")
+        assert text.count(old) == times, f"{file} has changed: the mutant {name!r} finds {old!r} {text.count(old)} times"
+        (to / file).write_text(text.replace(old, new), encoding="utf-8")
+
+
 def package(name=None, part="kernels"):
     """The module `part` of the package, or of a mutant of it."""
     if name is None:
         return importlib.import_module(f"bayescase.{part}")
     mutant = "mutant_" + "".join(ch if ch.isalnum() else "_" for ch in name)
     if mutant not in sys.modules:
-        folder = Path(tempfile.mkdtemp(prefix="bayescase-mutant-"))
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        source = Path(bayescase.__file__).parent
-        shutil.copytree(source, folder / mutant, ignore=shutil.ignore_patterns("__pycache__"))
-        for file, old, new, times in MUTANTS[name]:
-            path = folder / mutant / file
-            text = path.read_text(encoding="utf-8")
-            assert text.count(old) == times, f"{file} has changed: the mutant {name!r} finds {old!r} {text.count(old)} times"
-            path.write_text(text.replace(old, new), encoding="utf-8")
+        folder = kept(repr((mutant, MUTANTS[name])), lambda folder: copy_broken(folder / mutant, name))
         sys.path.insert(0, str(folder))
         try:
             importlib.import_module(f"{mutant}.kernels")

@@ -2,9 +2,13 @@
 
 import numpy as np
 import pytest
+from numba import njit
 from scipy.special import expit, gammaln, logsumexp
 
 from bayescase import model
+from bayescase.kernels.cpu.bags import log_copy_lanes
+from bayescase.kernels.cpu.intrinsics import WIDTH, load, store
+from bayescase.kernels.cpu.tables import lanes_for
 from bayescase.kernels.rng import stream
 from bayescase.sampling import hyper as hyper_
 from bayescase.sampling.starts import init
@@ -94,6 +98,24 @@ def check_given_t(blocked=True):
                             **CLOSE,
                         )
                 np.testing.assert_allclose(ours, truth, **CLOSE)
+                adds = driver.copies.adds.reshape(-1, lanes_for(S))[items + 1, s]
+                np.testing.assert_allclose(adds.sum(), truth, rtol=1e-5, atol=1e-5)
+
+
+def test_log_copy_of_sixteen_clusters():
+    @njit
+    def fill(q, e, out):
+        for k in range(0, len(out), WIDTH):
+            store(out, k, log_copy_lanes(load(q, k), load(e, k)))
+
+    q, e = (
+        part.ravel().astype(np.float32) for part in np.meshgrid([2e-5, 0.3, 0.5, 1 - 2e-5], [-5000, -90, -3, 0, 2, 90, 5000, 1])
+    )
+    out = np.zeros(len(q), dtype=np.float32)
+    fill(q, e, out)
+    np.testing.assert_allclose(
+        out, [model.log_copy(*pair) for pair in zip(q.astype(float), e.astype(float), strict=True)], rtol=1e-5, atol=1e-6
+    )
 
 
 def test_given_t():
@@ -126,14 +148,13 @@ def test_bits_of_items_that_no_prototype_has_teach_nothing_about_q():
     z, p, omega = state_of(rng, data, hyper)
     chain = Bench(data, hyper, z)
     chain.put(p, omega)
-    free = rng.random(hyper.q.shape) < 0.7
-    on, n = hyper_.bits_on_and_free(data.book, chain.state, free)
+    there = hyper_.bits_there(data.book, chain.state)
     own = np.zeros(hyper.q.shape, dtype=bool)
     own[:, :2] = True
     for s, m in enumerate(p):
         own[s, data.book.column[model.items_of(data, m)]] = True
-    assert n == (own & free).sum()
-    assert on == (omega & free).sum()
+    assert np.array_equal(there, own)
+    assert not omega[~there].any()
 
 
 # --- level 4 -------------------------------------------------------------------------------------------------------------

@@ -187,7 +187,7 @@ def test_joint_distribution(name, sampler):
     ("name", "sampler", "mutant"),
     [
         ("pinned, one label", "rows", "beta forgotten, rows"),
-        ("all", "collapsed", "reseat with several tables"),
+        ("number of clusters", "collapsed", "reseat with several tables"),
         *(
             pytest.param(*case, marks=pytest.mark.slow)
             for case in [

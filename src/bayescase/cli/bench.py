@@ -16,7 +16,20 @@ from .errors import STOPPED, in_options
 from .options import FORCE, JOBS, JSON, SEED, options
 from .output import as_text, check_output, has_columns, say, say_json, waiting, write_text
 
-REPRODUCED = ("smiley", "digits", "starts", "agreement", "newsgroups", "sensitivity", "recipes", "bags", "peers", "all")
+REPRODUCED = (
+    "smiley",
+    "digits",
+    "starts",
+    "agreement",
+    "newsgroups",
+    "sensitivity",
+    "recipes",
+    "bags",
+    "peers",
+    "clusters",
+    "numbers",
+    "all",
+)
 DRAWN = ("case", "cluster")  # the first columns of a simulated table, before those of the features
 
 
@@ -153,6 +166,16 @@ def quality(**options: Any) -> None:
     absent are left out, as are sets that are neither in the folder nor within reach.
     """
     run_experiments("peers", **options)
+
+
+@bench.command("clusters")
+@EXPERIMENTING
+def clusters_found(**options: Any) -> None:
+    """Count how often a planted number of clusters is found.
+
+    The same as `bayescase reproduce clusters`: simulated tables, of the model and of kinds that it does not fit.
+    """
+    run_experiments("clusters", data=None, **options)
 
 
 @click.command()

@@ -76,13 +76,6 @@ def read_to_fit(path: str, options: dict[str, Any]) -> tuple[FileData, dict[str,
     return cases, {"encoder": encoder_of(cases, columns) or None, **options}
 
 
-def connect(address: str) -> Any:
-    """A client of the cluster of Dask at an address."""
-    from ..reading.partitions import connect
-
-    return connect(address)
-
-
 def open_to_fit(path: str, options: dict[str, Any]) -> tuple[Source, dict[str, Any]]:
     """The same for a file or a folder that is read in parts; options are checked by its first cases."""
     from ..reading.batches import open_source

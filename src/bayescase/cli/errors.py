@@ -23,15 +23,16 @@ OPTIONS = {
     "candidates": "--candidates",
     "case_names": "--id",
     "checkpoint": "--checkpoint",
-    "client": "--dask",
     "cv": "--folds",
     "data": "--data",
     "delimiter": "--delimiter",
+    "device": "--device",
     "feature_types": "--type",
     "header": "--no-header",
     "image_shape": "--image",
     "keep_draws": "--keep-draws",
     "lam": "--lam",
+    "max_clusters": "--max-clusters",
     "max_count": "--max-count",
     "max_iter": "--max-iterations",
     "min_cases": "--min-cases",
@@ -46,10 +47,11 @@ OPTIONS = {
     "sampler": "--sampler",
     "stop_words": "--stop-words",
     "texts": "--text",
+    "tolerance": "--tolerance",
     "top_values": "--top",
 }
 FLAGS = ("admin_password", "header", "keep_draws", "paper_mode")  # options without a value
-DATA = {"X": "The data", "n_samples": "The number of cases"}  # what is given, not set
+DATA = {"X": "The data", "n_samples": "The number of cases", "fold": "`bayescase fold`"}  # what is given or done, not set
 OF_STUDIES = (  # parameters that are called as their options
     *("admin_password", "admission", "arms", "break_every", "break_seconds", "column", "items_per_block", "keep_days"),
     *("language", "layout", "lda", "options", "order", "overlap", "paper_mode", "path", "platform", "port", "practice"),

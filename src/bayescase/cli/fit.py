@@ -14,9 +14,9 @@ import click
 from click.core import ParameterSource
 
 from ..errors import advise
-from .cases import connect, open_to_fit, read_to_fit
+from .cases import open_to_fit, read_to_fit
 from .errors import STOPPED, as_option
-from .options import FORCE, ID, JOBS, JSON, MODELLING, READING, SEED, NumberOr
+from .options import DEVICE, FORCE, ID, JOBS, JSON, MODELLING, READING, SEED, NumberOr
 from .output import check_output, is_model, say, say_json
 
 if TYPE_CHECKING:
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 @click.argument("data")
 @click.option(
     "-k", "--clusters", type=NumberOr("auto", int), metavar="N|auto", default=8, show_default=True, help="Number of clusters."
+)
+@click.option(
+    "--max-clusters", default=20, type=click.IntRange(1), show_default=True, help="The most clusters that `auto` finds."
 )
 @click.option("-o", "--output", metavar="FILE", help="Save the model here; a model that is there is replaced.")
 @FORCE
@@ -49,15 +52,13 @@ if TYPE_CHECKING:
     help="Read DATA, a file or a folder of files, in parts, and keep it on disk: for tables larger than memory.",
 )
 @click.option("--cache", metavar="FOLDER", help="Where --out-of-core keeps codes and labels; they stay for the next run.")
-@click.option(
-    "--dask", metavar="ADDRESS", help="Read and fit DATA on a cluster of Dask, tcp://host:8786, whose workers see it."
-)
 @click.option("--candidates", type=click.IntRange(1), metavar="N", help="Choose prototypes among N cases, drawn at random.")
 @click.option(
     "--more", type=click.IntRange(1), metavar="N", help="DATA is a saved model: run N sweeps more from its --checkpoint."
 )
 @SEED
 @JOBS
+@DEVICE
 @READING
 @JSON
 def fit(
@@ -70,11 +71,11 @@ def fit(
     checkpoint: str | None,
     out_of_core: bool,
     cache: str | None,
-    dask: str | None,
     candidates: int | None,
     more: int | None,
     seed: int,
     jobs: int,
+    device: str,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -90,24 +91,14 @@ def fit(
     if more is not None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the verdict is printed
-            longer = run_longer(data, more, checkpoint, output, jobs)
+            longer = run_longer(data, more, checkpoint, output, {"n_jobs": jobs, "device": device})
         finish(longer, data, output, as_json)
         return
     check_output(output, data, ours=is_model, force=force)
-    label, id_column = options["label"], options["id_column"]
-    if cache is not None and not out_of_core and dask is None:
-        raise click.UsageError("--cache needs --out-of-core or --dask.")
-    X: Any
-    known = names = None
-    if out_of_core or dask is not None:
-        X, settings = open_to_fit(data, options)
-        settings["client"] = None if dask is None else connect(dask)
-    else:
-        cases, settings = read_to_fit(data, options)
-        X, known = cases.table, None if label is None else cases.values(label)
-        names = None if id_column is None else cases.case_names(id_column, "--id")
-    if known is not None and all(value is None for value in known):
-        raise ValueError(f"Column {label!r} of --label has no value at all.")
+    if cache is not None and not out_of_core:
+        raise click.UsageError("--cache needs --out-of-core.")
+    label = options["label"]
+    X, settings, names, known = what_to_fit(data, options, out_of_core)
     model = BayesianCaseModel(
         clusters,
         **settings,
@@ -115,6 +106,7 @@ def fit(
         n_chains=chains,
         random_state=seed,
         n_jobs=jobs,
+        device=device,
         verbose=int(sys.stderr.isatty()),
     )
     with warnings.catch_warnings():
@@ -123,12 +115,25 @@ def fit(
     finish(model, data, output, as_json, None if known is None else (label, known))
 
 
-def run_longer(path: str, more: int, checkpoint: str | None, output: str | None, jobs: int) -> BayesianCaseModel:
+def what_to_fit(data: str, options: dict[str, Any], out_of_core: bool) -> tuple[Any, dict[str, Any], Any, Any]:
+    """(the table, settings of a model, names of the cases, their known labels)."""
+    if out_of_core:
+        return *open_to_fit(data, options), None, None
+    label, id_column = options["label"], options["id_column"]
+    cases, settings = read_to_fit(data, options)
+    known = None if label is None else cases.values(label)
+    names = None if id_column is None else cases.case_names(id_column, "--id")
+    if known is not None and all(value is None for value in known):
+        raise ValueError(f"Column {label!r} of --label has no value at all.")
+    return cases.table, settings, names, known
+
+
+def run_longer(path: str, more: int, checkpoint: str | None, output: str | None, where: dict[str, Any]) -> BayesianCaseModel:
     """A saved model and its checkpoint, run on."""
     from ..estimator import BayesianCaseModel
 
     context = click.get_current_context()
-    allowed = {"data", "more", "checkpoint", "output", "force", "jobs", "as_json"}
+    allowed = {"data", "more", "checkpoint", "output", "force", "jobs", "device", "as_json"}
     for option in context.command.params:
         given = context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
         if given and option.name not in allowed:
@@ -137,7 +142,7 @@ def run_longer(path: str, more: int, checkpoint: str | None, output: str | None,
         raise click.UsageError("--more needs the --checkpoint that the run wrote.")
     check_output(output, "", ours=is_model, force=context.params["force"])
     model = BayesianCaseModel.load(path)
-    model.set_params(n_jobs=jobs, verbose=int(sys.stderr.isatty()))
+    model.set_params(**where, verbose=int(sys.stderr.isatty()))
     return model.more(more, checkpoint=checkpoint)
 
 
@@ -228,6 +233,7 @@ def agreement(known: Sequence[Any], labels: Iterable[int]) -> dict[str, Any]:
 @click.option("--chains", default=4, type=click.IntRange(1), show_default=True, help="Independent chains of each fit.")
 @SEED
 @JOBS
+@DEVICE
 @READING
 @JSON
 def select(
@@ -239,6 +245,7 @@ def select(
     chains: int,
     seed: int,
     jobs: int,
+    device: str,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -254,7 +261,7 @@ def select(
     if least > most:
         raise click.UsageError(f"--from {least} is larger than --to {most}.")
     cases, settings = read_to_fit(data, options)
-    model = BayesianCaseModel(**settings, n_iter=iterations, n_chains=chains)
+    model = BayesianCaseModel(**settings, n_iter=iterations, n_chains=chains, device=device)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         found = select_n_clusters(cases.table, range(least, most + 1), model=model, cv=folds, n_jobs=jobs, random_state=seed)

@@ -1,4 +1,4 @@
-"""Commands on a saved model: `explain`, `predict`, `info`, `report` and `plot`."""
+"""Commands on a saved model: `explain`, `fold`, `predict`, `info`, `report` and `plot`."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import click
 from .cases import FileOptions, read_new_cases, row_of
 from .errors import as_option
 from .options import FORCE, ID, IMAGE, JOBS, JSON, READING
-from .output import as_text, check_output, has_columns, is_signed, naming, say, say_json, write_text
+from .output import as_text, check_output, has_columns, is_model, is_signed, naming, say, say_json, write_text
 
 if TYPE_CHECKING:
     from ..estimator import BayesianCaseModel
 
-PLOTS = ("prototypes", "subspaces", "values", "memberships", "agreement", "case", "ribbon", "history")
+PLOTS = ("prototypes", "subspaces", "values", "tree", "memberships", "agreement", "case", "ribbon", "history")
 PREDICTED = ("case", "cluster", "prototype")  # the first columns of a table of predictions
 
 
@@ -65,6 +65,47 @@ def explain(model: str, case: str | None, row: str | None, pair: tuple[int, int]
         say(explained, lambda: Group(table(explained), escape(explained.verdict)))
     else:
         say(explained, lambda: Group(escape(str(explained)), table(explained)))
+
+
+@click.command()
+@click.argument("model")
+@click.option(
+    "-k", "--clusters", type=click.IntRange(1), metavar="N", help="Tell them as N; as many as --tolerance leaves otherwise."
+)
+@click.option(
+    "--tolerance",
+    type=click.FloatRange(0, 1, max_open=True),
+    default=0.25,
+    show_default=True,
+    help="Clusters are one if that makes their cases less probable by no more than this share.",
+)
+@click.option("-o", "--output", metavar="FILE", help="Save the folded model here; a model that is there is replaced.")
+@FORCE
+@JSON
+def fold(model: str, clusters: int | None, tolerance: float, output: str | None, force: bool, as_json: bool) -> None:
+    """Tell the clusters of MODEL as fewer, without a new fit.
+
+    Those are joined that lose least. What is saved with -o can be explained, drawn and reported, and predicts, as any model.
+    """
+    from rich.console import Group
+    from rich.markup import escape
+
+    from ..explaining.render import terminal
+
+    check_output(output, model, ours=is_model, force=force)
+    fitted = load(model)
+    tree, fewer = fitted.explain_tree(tolerance=tolerance), fitted.fold(clusters, tolerance=tolerance)
+    explained = fewer.explain()
+    if output is not None:
+        with naming(output):
+            fewer.save(output)
+    if as_json:
+        say_json({"tree": tree.to_json(), "folded": explained.to_json(), "labels": fewer.labels_.tolist(), "saved": output})
+    else:
+        tables = lambda: Group(terminal.tree_table(tree), terminal.explanation_table(explained), escape(explained.verdict))  # noqa: E731
+        say(f"{tree}\n\n{explained}", tables)
+    if output is not None:
+        click.echo(f"The folded model is saved in {output}.", err=True)
 
 
 @click.command()
@@ -119,8 +160,10 @@ def info(model: str, as_json: bool) -> None:
     from ..sampling.problem import BAG_DEFAULTS, DEFAULTS
 
     fitted = load(model)
-    features, found = fitted.describe_features(), fitted.diagnostics_
-    shown = {name: value for name, value in fitted.get_params(deep=False).items() if name not in ("n_jobs", "verbose")}
+    features, found, whole = fitted.describe_features(), fitted.diagnostics_, fitted.fitted_.whole
+    shown = {
+        name: value for name, value in fitted.get_params(deep=False).items() if name not in ("n_jobs", "device", "verbose")
+    }
     chosen = BAG_DEFAULTS if fitted.encoder_.encoding_.bags else DEFAULTS
     params = {name: chosen.get(name) if value is None else value for name, value in shown.items()}
     params = {name: value for name, value in params.items() if value is not None}
@@ -131,6 +174,7 @@ def info(model: str, as_json: bool) -> None:
                 "bytes": os.path.getsize(model),
                 "cases": len(fitted.labels_),
                 "clusters": fitted.n_clusters_,
+                "folded_from": whole.n_clusters if whole else None,
                 "named_cases": fitted.case_names_ is not None,
                 "features": [feature._asdict() for feature in features],
                 "parameters": params,
@@ -142,6 +186,7 @@ def info(model: str, as_json: bool) -> None:
         return
     named = "with names" if fitted.case_names_ else "without names"
     sizes = f"{len(fitted.labels_)} cases {named}, {len(features)} features, {fitted.n_clusters_} clusters"
+    sizes += f" folded from {whole.n_clusters}" if whole else ""
     click.echo(f"{model}: {sizes}, {os.path.getsize(model) / 1e6:.1f} MB")
     chains = len(fitted.log_joint_)
     click.echo(f"{chains} chain{'s' * (chains > 1)} of {fitted.n_iter_} sweeps")
@@ -191,6 +236,7 @@ def plot(model: str, kind: str, output: str, force: bool, cluster: int, row: str
         "prototypes": lambda: plots.plot_prototypes(fitted.explain(), image_shape=shape),
         "subspaces": lambda: plots.plot_subspaces(fitted.explain()),
         "values": lambda: plots.plot_values(fitted.explain()),
+        "tree": lambda: plots.plot_tree(fitted.explain_tree()),
         "memberships": lambda: plots.plot_memberships(fitted.fitted_),
         "agreement": lambda: plots.plot_agreement(fitted.explain_agreement(cluster)),
         "case": lambda: plots.plot_case(fitted.explain_case(row_of(row, len(fitted.labels_), fitted.case_names_))),

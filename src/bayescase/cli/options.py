@@ -110,6 +110,9 @@ def learnable(name: str, default: float | None, words: str) -> Callable[[F], F]:
 
 SEED = click.option("--seed", default=0, type=click.IntRange(0, 2**32 - 1), show_default=True, help="Seed of the run.")
 JOBS = click.option("--jobs", default=-1, callback=check_jobs, show_default=True, help="Threads; -1 uses all processors.")
+DEVICE = click.option(
+    "--device", default="cpu", metavar="cpu|cuda|cuda:N|auto", show_default=True, help="Where cases are swept: a GPU is cuda."
+)
 JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 ID = click.option("--id", "id_column", metavar="COLUMN", help="Names of the cases; not a feature.")
 FORCE = click.option("--force", is_flag=True, help="Replace the output file even if this command did not write it.")

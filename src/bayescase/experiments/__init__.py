@@ -2,9 +2,11 @@
 
 from .agreement import AGREEMENT
 from .bags import BAGS
+from .clusters import CLUSTERS
 from .digits import DIGITS
 from .frame import reproduce
 from .newsgroups import NEWSGROUPS
+from .numbers import NUMBERS
 from .page import write_page
 from .peers import PEERS
 from .recipes import RECIPES
@@ -12,6 +14,9 @@ from .sensitivity import SENSITIVITY
 from .smiley import SMILEY
 from .starts import STARTS
 
-EXPERIMENTS = {one.name: one for one in (SMILEY, DIGITS, STARTS, AGREEMENT, NEWSGROUPS, SENSITIVITY, RECIPES, BAGS, PEERS)}
+EXPERIMENTS = {
+    one.name: one
+    for one in (SMILEY, DIGITS, STARTS, AGREEMENT, NEWSGROUPS, SENSITIVITY, RECIPES, BAGS, PEERS, CLUSTERS, NUMBERS)
+}
 
 __all__ = ["EXPERIMENTS", "reproduce", "write_page"]

@@ -49,6 +49,8 @@ def explain(fitted: Fitted) -> ModelExplanation:
         n_clusters_probabilities=None if numbers is None else {str(k): float(p) for k, p in numbers.items()},
         sweeps=fitted.n_sweeps,
         chains=fitted.n_chains,
+        capped=fitted.capped,
+        folded_from=None if fitted.whole is None else fitted.whole.n_clusters,
     )
 
 

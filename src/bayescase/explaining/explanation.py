@@ -25,6 +25,7 @@ from .parts import (
     Reason,
     SharedValue,
     Side,
+    TreeNode,
     as_set,
     most_telling,
 )
@@ -220,6 +221,10 @@ class ModelExplanation(Explanation):
         Of each number of clusters, if it was to be found.
     sweeps, chains : int
         Length and number of the chains.
+    capped : bool
+        Was the number of clusters to be found, and all that were allowed are in use?
+    folded_from : int or None
+        How many clusters the fit has, if this tells them as fewer.
     """
 
     n_cases: int
@@ -238,6 +243,8 @@ class ModelExplanation(Explanation):
     n_clusters_probabilities: dict[str, float] | None
     sweeps: int
     chains: int
+    capped: bool = False
+    folded_from: int | None = None
 
     @property
     def summary(self) -> str:
@@ -246,7 +253,10 @@ class ModelExplanation(Explanation):
         bags = [counted(n, "item") + (f" in {name}" if name != "items" else "") for name, n in self.bags.items()]
         sizes = [counted(self.n_cases), *features, *bags, counted(len(self.clusters), "cluster")]
         unused = f"; {counted(self.n_unused, 'more cluster')} {'is' if self.n_unused == 1 else 'are'} the main one of no case"
-        return f"{', '.join(sizes)}{unused if self.n_unused else ''}."
+        most = ", as many as were allowed" if self.capped else ""
+        if self.folded_from is not None:
+            most = f", folded from {self.folded_from}{most}"
+        return f"{', '.join(sizes)}{most}{unused if self.n_unused else ''}."
 
     def telling_values(self, most: int) -> tuple[SharedValue, ...]:
         """What sets the clusters apart, cluster by cluster, the most telling first.
@@ -392,6 +402,74 @@ class AgreementExplanation(Explanation):
             return f"{words}."
         ends = (f"{phrase(cut(f.name, 60), f.value)} ({percent(f.agreeing)})" for f in (best, worst))
         return f"{words} on average; most on {', least on '.join(ends)}."
+
+
+@dataclass(frozen=True)
+class TreeExplanation(Explanation):
+    """Which clusters may be told as one: joined again and again, where the probability of left-out cases loses least.
+
+    Attributes
+    ----------
+    n_cases, n_clusters : int
+        How many cases and clusters there are.
+    nodes : tuple of TreeNode
+        The clusters by their numbers, then the joins, in the order in which they are made. The last one is all cases.
+    log_probability : float
+        Mean log probability of a case that is left out, with all clusters.
+    tolerance : float
+        Clusters count as one if that makes their cases less probable by no more than this share.
+    number : int
+        How many there are then.
+    """
+
+    n_cases: int
+    n_clusters: int
+    nodes: tuple[TreeNode, ...]
+    log_probability: float
+    tolerance: float
+    number: int
+
+    @property
+    def joins(self) -> tuple[TreeNode, ...]:
+        """In the order in which they are made."""
+        return self.nodes[self.n_clusters :]
+
+    def groups(self, k: int) -> tuple[TreeNode, ...]:
+        """The nodes that there are with k clusters, from large to small.
+
+        Parameters
+        ----------
+        k : int
+            From 1 to the number of clusters.
+
+        Returns
+        -------
+        tuple of TreeNode
+        """
+        made = self.nodes[: 2 * self.n_clusters - k]
+        inside = {part for node in made for part in node.parts}
+        return tuple(sorted((node for node in made if node.node not in inside), key=lambda node: (-node.size, node.node)))
+
+    @property
+    def sentence(self) -> str:
+        """How many clusters there are if small differences do not count."""
+        less = f"become less probable by no more than {percent(self.tolerance)}"
+        if self.number == self.n_clusters:
+            return f"Told as one, the cases of no two clusters {less}: there are {counted(self.n_clusters, 'cluster')}."
+        return f"{counted(self.n_clusters, 'cluster')} can be told as {self.number}: joined, their cases {less}."
+
+    def __str__(self) -> str:
+        lines = [self.sentence, "", "clusters  less probable  joined"]
+        for k, node in zip(range(self.n_clusters - 1, 0, -1), self.joins, strict=True):
+            a, b = (cut(self.nodes[part].title, 40) for part in node.parts)
+            mark = "*" if k == self.number else " "
+            lines.append(f"{mark}{k:7d}  {percent(max(node.less_probable, 0.0)):>13}  {a} + {b}, {like_of(node)}")
+        return "\n".join(lines)
+
+
+def like_of(node: TreeNode) -> str:
+    """How large it is, and which case stands for it."""
+    return counted(node.size) + ("" if node.prototype is None else f" like {node.prototype.name}")
 
 
 KINDS: dict[str, type[Explanation]] = {kind.__name__: kind for kind in Explanation.__subclasses__()}

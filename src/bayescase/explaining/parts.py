@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import expm1
 from typing import Any
 
 from .words import cut, percent, phrase
@@ -208,6 +209,57 @@ class SharedValue:
     bits: float
     shares: tuple[float, ...]
     keys: tuple[bool, ...]
+
+
+@dataclass(frozen=True)
+class TreeNode:
+    """A cluster, or clusters that are told as one.
+
+    Attributes
+    ----------
+    node : int
+        Its number: that of the cluster; joins go on from there, in the order in which they are made.
+    clusters : tuple of int
+        The clusters below it.
+    name : str
+        Given by a person, or made of what sets it apart from all other cases.
+    size : int
+        Cases whose main cluster is one of these.
+    prototype : Prototype or None
+        The case that stands for it; None if it has no cases.
+    has : tuple of Distinction
+        What sets it apart, the most telling first.
+    parts : tuple of int
+        The two nodes that it joins; empty for a cluster.
+    loss : float
+        What joining them takes from the mean log probability of a case that is left out; below 0 if it adds something.
+    error : float
+        Standard error of that, over cases.
+    cost : float
+        The loss per case of these two alone.
+    """
+
+    node: int
+    clusters: tuple[int, ...]
+    name: str
+    size: int
+    prototype: Prototype | None
+    has: tuple[Distinction, ...]
+    parts: tuple[int, ...]
+    loss: float
+    error: float
+    cost: float
+
+    @property
+    def less_probable(self) -> float:
+        """By which share its cases are less probable than if the two were told apart; below 0 if they are more probable."""
+        return -expm1(-max(self.cost, -50.0))
+
+    @property
+    def title(self) -> str:
+        """ "cluster 3: pasta", "3 clusters: pasta"."""
+        what = f"cluster {self.node}" if len(self.clusters) == 1 else f"{len(self.clusters)} clusters"
+        return f"{what}: {self.name}" if self.name else what
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from .cpu.bags import (
     draw_t,
     fill_bag_phi,
     make_bag_tables,
+    prior_lanes,
     update_bag_evidence,
     update_bag_omega,
 )
@@ -72,6 +73,8 @@ class Driver:
             return
         if self.hyper is not None or self.rises is None:  # else they came from a driver with the same hyperparameters
             self.rises = make_rises(self.book, hyper, int(self.n_i.sum()))
+        if len(self.chunks) and (self.hyper is None or hyper.q is not self.hyper.q):
+            self.bags = self.bags._replace(q=prior_lanes(self.book, hyper.q))
         self.hyper = hyper
         width = len(self.n_i) - 1
         self.tables.a[:] = hyper.alpha * hyper.beta

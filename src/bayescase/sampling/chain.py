@@ -10,20 +10,21 @@ from ..kernels import Candidates, Driver, Moved, Rows, stream, sweeps
 from ..state import Hyper, new_state
 from .diagnostics import traced
 from .hyper import count_tables, initial, instead_of_beta, log_prior, update
+from .moves import Mover
 from .plan import Plan
 from .posterior import Accumulator, ChainDraws, exchangeable_labels
 from .problem import Problem
 from .starts import Start
 
-START, SWEEP, HYPER = range(3)  # purposes of a chain's random numbers
+START, SWEEP, HYPER, MOVE = range(4)  # purposes of a chain's random numbers
 DRAWN = ("p", "u", "omega", "omega_prob")  # the rest of the state is counted anew
 
 
 class Chain:
     """A chain in motion. A driver is lent to it for every sweep."""
 
-    def __init__(self, number: int, problem: Problem, rows: Rows, candidates: Candidates, driver: Driver):
-        self.number, self.data, self.learn = number, problem.data, problem.learn
+    def __init__(self, number: int, problem: Problem, rows: Rows, candidates: Candidates, driver: Driver, mover: Mover):
+        self.number, self.data, self.learn, self.mover = number, problem.data, problem.learn, mover
         self.rows, self.candidates, self.n_i = rows, candidates, problem.n_i
         plan, S = problem.plan, len(problem.hyper.beta)
         self.hyper = initial(problem.hyper, problem.learn)
@@ -51,6 +52,8 @@ class Chain:
         """Sweep number t."""
         state, key = self.state, stream(plan.seed, self.number, SWEEP, t)
         before, cells = state.p.copy(), t >= plan.single_label[self.number]
+        if plan.moves and (tries := self.mover.tries(t, whole_cases=not cells)):
+            self.move(t, plan, driver, tries)
         if self.learn:
             rng = np.random.default_rng([plan.seed, self.number, HYPER, t])
             self.hyper = update(driver, self.rows, self.hyper, self.learn, state, self.n_i, rng, alpha=cells)
@@ -61,6 +64,14 @@ class Chain:
             log_joint += instead_of_beta(count_tables(self.hyper, state.n_rows, rng), self.hyper)
         self.note(t, log_joint, moved, float((before != state.p).mean()))
         self.keep(t, plan, driver, log_joint)
+
+    def move(self, t: int, plan: Plan, driver: Driver, tries: int) -> None:
+        """Try to move many cases at once."""
+        rng = np.random.default_rng([plan.seed, self.number, MOVE, t])
+        made, self.hyper = self.mover.sweep(driver, self.rows, self.hyper, self.state, rng, tries)
+        if made:
+            self.count()
+            driver.update_p_omega(self.hyper, self.state, self.candidates, stream(plan.seed, self.number, MOVE, t))
 
     def note(self, t: int, log_joint: float, moved: Moved, prototypes_changed: float) -> None:
         """One more column of the trace, in the order of `diagnostics.traced`."""
@@ -103,9 +114,9 @@ class Chain:
             self.kept.add(driver, self.rows, self.state, self.hyper, self.trace[0, t - 1], t - 1)
         return self.draws()
 
-    def repin(self, problem: Problem) -> None:
+    def repin(self, problem: Problem, mover: Mover) -> None:
         """Go on with other pins and priors: held cases get their labels, and what was kept is forgotten."""
-        self.data = problem.data
+        self.data, self.mover = problem.data, mover
         self.hyper = self.hyper._replace(q=np.where(self.learn.q_free, self.hyper.q, problem.hyper.q))
         self.rows.hold(self.data.z_held)
         self.count()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -102,7 +102,7 @@ class Diagnostics:
         lines.append(f"{'':13}{'mean':>12}{'sd':>10}{'R-hat':>8}{'R-hat all':>11}{'ESS bulk':>10}{'ESS tail':>10}")
         for name, of in self.quantities.items():
             lines.append(
-                f"{in_words(name):13}{of.mean:12.5g}{of.sd:10.3g}{capped(of.r_hat):>8}{capped(of.r_hat_all):>11}"
+                f"{in_words(name):13}{of.mean:12.5g}{of.sd:10.3g}{short(of.r_hat):>8}{short(of.r_hat_all):>11}"
                 f"{of.ess_bulk:10.0f}{of.ess_tail:10.0f}"
             )
         shares = ", ".join(f"{in_words(name)} {share:.2%}" for name, share in self.rates.items())
@@ -297,7 +297,15 @@ def judge_apart(found: Found, run_longer: Advice) -> Verdict:
     return Verdict(False, False, f"{words} Longer runs seldom bring such chains together.", (more_chains, another))
 
 
-def capped(r_hat: float) -> str:
+def at_the_cap(found: Diagnostics, most: int, folded: bool = False) -> Diagnostics:
+    """The same of a run that has used all the clusters that it was allowed: how many there are is not known."""
+    words = f"All {most} clusters that it may have are in use, so there may be more, and some may be several in one."
+    more = Advice("allow more with {}", Setting("max_clusters", 2 * most))
+    ways = (more,) if folded else (more, Advice("tell them as fewer by {}", Setting("fold")))
+    return replace(found, converged=False, verdict=f"{words} {found.verdict}", remedies=(*ways, *found.remedies))
+
+
+def short(r_hat: float) -> str:
     """An R-hat that fits its column."""
     return f">{HUGE}" if r_hat > HUGE else f"{r_hat:.3f}"
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..kernels import fold_in, make_block, make_fold, stream
 from ..state import Codebook, Codes, Hyper, longest
+from .joining import Groups
 from .posterior import Posterior
 
 FOLD = 1 << 20  # stream of random numbers beside those of the chains 0, 1, 2, …
@@ -19,8 +20,8 @@ FOLD = 1 << 20  # stream of random numbers beside those of the chains 0, 1, 2, �
 class Folds:
     """The kept draws of φ of a posterior, as new cases are folded into them."""
 
-    def __init__(self, posterior: Posterior, hyper: Hyper, book: Codebook, seed: int):
-        self.posterior, self.hyper, self.book, self.seed = posterior, hyper, book, seed
+    def __init__(self, posterior: Posterior, hyper: Hyper, book: Codebook, seed: int, groups: Groups = ()):
+        self.posterior, self.hyper, self.book, self.seed, self.groups = posterior, hyper, book, seed, groups
 
     def __len__(self) -> int:
         return len(self.posterior.tables)
@@ -50,5 +51,8 @@ class Folds:
         """(N, S) Posterior mean of π of cases."""
         mean = np.zeros((cases.n_rows, self.n_clusters))
         self.each(cases, FOLD, n_jobs, lambda block, rows, d, fold, seed: fold_in(block, fold, seed, mean[rows]))
-        shares: np.ndarray = mean / mean.sum(axis=1, keepdims=True)
-        return shares
+        return self.gather(mean / mean.sum(axis=1, keepdims=True))
+
+    def gather(self, shares: np.ndarray) -> np.ndarray:
+        """(…, groups) What belongs to the clusters of each group together, if clusters are told in groups."""
+        return np.stack([shares[..., list(group)].sum(axis=-1) for group in self.groups], axis=-1) if self.groups else shares

@@ -123,20 +123,31 @@ def update(
         if "c" in learn.names:
             hyper = hyper._replace(c=slice_log("c", hyper.c, lambda x: counts.log_x(hyper.lam, x), rng))
     if "q" in learn.names:
-        on, free = bits_on_and_free(driver.book, state, learn.q_free)
+        there = bits_there(driver.book, state) & learn.q_free
+        idle = there & idle_bits(state, driver.omega_held)
+        on, free = int(state.omega[there & ~idle].sum()), int((there & ~idle).sum())
         q = np.clip(rng.beta(1 + on, 1 + free - on), 1 / LARGEST, 1 - 1 / LARGEST)
         hyper = hyper._replace(q=np.where(learn.q_free, q, hyper.q))
+        if idle.any():
+            state.omega[idle] = rng.random(int(idle.sum())) < q
     return hyper
 
 
-def bits_on_and_free(book: Codebook, state: State, q_free: np.ndarray) -> tuple[int, int]:
-    """(bits of ω that are on, all bits) of those whose q is learned; of a bag only the prototype's items have one."""
-    there = q_free.copy()
+def bits_there(book: Codebook, state: State) -> np.ndarray:
+    """(S, D) Which bits of ω there are: of a bag only those of the prototype's items."""
+    there = np.ones(state.omega.shape, dtype=bool)
     there[:, book.n_single :] = False
     for s, codes in enumerate(state.u[:, book.n_single :]):
-        columns = book.column[codes[codes >= 0]]
-        there[s, columns] = q_free[s, columns]
-    return int(state.omega[there].sum()), int(there.sum())
+        there[s, book.column[codes[codes >= 0]]] = True
+    return there
+
+
+def idle_bits(state: State, held: np.ndarray) -> np.ndarray:
+    """(S, D) Bits of clusters without cells that nobody holds. No case speaks for them, so q is drawn without them, and they
+    with it: else q would follow the many that it has drawn itself, and hardly move where most labels are not in use."""
+    empty = np.add.reduce(state.n_sv, axis=0) == 0
+    idle = np.repeat(empty[:, None], state.omega.shape[1], axis=1)
+    return idle & (held < 0) if len(held) else idle
 
 
 # --- the number of clusters ---------------------------------------------------------------------------------------------
@@ -176,6 +187,35 @@ def reseat_some(driver: Driver, rows: Rows, hyper: Hyper, state: State, rng: np.
     chosen = (n > 0) & (own == 1)
     driver.reseat(hyper, state, rows, few[chosen], rng.random(int(chosen.sum())), m)
     return m
+
+
+def seat_rows(
+    hyper: Hyper, one: np.ndarray, n: np.ndarray, n_rows: np.ndarray, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """(m, rows with one label and one table), m as `count_tables` has it. one: label of each row, < 0 if not one; n: its cells.
+
+    All n cells of a row sit at one table with probability Π_{0 < l < n} l / (α β_s + l).
+    """
+    rows = np.flatnonzero(one >= 0)
+    label, size = one[rows], n[rows]
+    others = n_rows.copy()
+    np.subtract.at(others, (label, size), 1)
+    m, alone = count_tables(hyper, others, rng), np.ones(len(rows), dtype=bool)
+    if hyper.alpha > 0.0:
+        a = hyper.alpha * hyper.beta[label]
+        alone = np.log(rng.random(len(rows))) < gammaln(size) + gammaln(a + 1.0) - gammaln(a + size)
+    for r in np.flatnonzero(~alone):  # the first cell with a table of its own, then those after it
+        new = a[r] / (a[r] + np.arange(1, size[r]))
+        first = rng.choice(size[r] - 1, p=normal(new * np.concatenate([[1.0], np.cumprod(1.0 - new)[:-1]])))
+        m[label[r]] += 2 + (rng.random(size[r] - 2 - first) < new[first + 1 :]).sum()
+    np.add.at(m, label[alone], 1)
+    found = np.zeros(len(one), dtype=bool)
+    found[rows[alone]] = True
+    return m, found
+
+
+def normal(weight: np.ndarray) -> np.ndarray:
+    return weight / weight.sum()
 
 
 def main_label(rows: Rows, few: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

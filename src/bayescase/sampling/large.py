@@ -18,9 +18,8 @@ from ..reading.cache import Cached, cache, learn, print_of
 from ..reading.encoder import CaseEncoder
 from ..reading.encoding import types_in_words
 from ..reading.rules import Asked
-from ..reading.similarity import similarity_table
 from ..reading.tables import Table
-from ..state import Cells, Codes, chunks, count_observed, distinct, make_data, smallest_int
+from ..state import Cells, Codes, chunks, count_observed, distinct, smallest_int
 from ..storage import Mapped, replacing
 from .hyper import gamma_by_counts
 from .places import Place, passing
@@ -36,6 +35,7 @@ from .problem import (
     encode_candidates,
     make_plan,
     make_priors,
+    put_together,
 )
 from .stored import Stored, sample_rows
 from .weights import base_of, cost_of_gaps, warn_empty
@@ -61,11 +61,13 @@ def open_large(source: Source, encoder: CaseEncoder, catalogue: Table | None, pl
 # --- before ----------------------------------------------------------------------------------------------------------------
 
 
-def check_large(settings: Settings, given: Given) -> None:
+def check_large(settings: Settings, given: Given, device: str) -> None:
     """Raise if something is asked for that needs all cases in memory."""
     asked = {
         Setting("sampler", settings.sampler): settings.sampler != "rows",
         Setting("keep_draws", True): settings.keep_draws,
+        Setting("moves", True): bool(settings.moves),
+        Setting("device", device): device.startswith("cuda"),
         Setting("prototype_prior"): given.prototype_prior is not None,
         Setting("init"): given.labels is not None,
     }
@@ -77,7 +79,7 @@ def check_large(settings: Settings, given: Given) -> None:
             raise ParameterError("{parameter} needs the table in memory; here it is read in parts.", parameter=setting)
 
 
-def prepare_large(cached: Cached, settings: Settings, given: Given, seed: int, folder: Path, client: Any = None) -> Problem:
+def prepare_large(cached: Cached, settings: Settings, given: Given, seed: int, folder: Path) -> Problem:
     """A Problem from the codes of a table on disk: that of the same table in memory, but for where the cases are."""
     encoding, about = cached.encoding, cached.about
     settings, N = settings.for_features(encoding), len(cached)
@@ -91,18 +93,8 @@ def prepare_large(cached: Cached, settings: Settings, given: Given, seed: int, f
     q, q_free = check_q(settings.q, settings.subspace_prior, S, encoding)
     held = check_prior_of_rows(given, settings, cases if catalogue is None else catalogue, q, N, encoding)
     counts = np.array(about.counts)
-    data = make_data(
-        cases.x,
-        encoding.offset,
-        None if catalogue is None else catalogue.x,
-        held.weight,
-        similarity_table(settings.similarity, encoding),
-        None,
-        held.omega,
-        bags=cases.bags,
-        candidate_bags=None if catalogue is None or catalogue.bags is None else distinct(catalogue.bags),
-        base=base_of(counts, encoding.offset) if settings.base == "frequency" else None,
-    )
+    base = base_of(counts, encoding.offset) if settings.base == "frequency" else None
+    data = put_together(encoding, settings, cases, catalogue, held, base)
     log_weight: np.ndarray | Mapped = data.log_weight
     if data.own_cases:
         log_weight = weigh_stored(cached, q, folder)
@@ -111,7 +103,7 @@ def prepare_large(cached: Cached, settings: Settings, given: Given, seed: int, f
     if settings.auto:
         hyper = hyper._replace(gamma=gamma_by_counts(counts, encoding.offset, N, N if data.own_cases else len(data.candidates)))
     plan = make_plan(settings, None, hyper.alpha == 0, seed)
-    return Problem(encoding, data, hyper, learn, plan, np.array(about.n_i), Stored(cached, folder, log_weight, rows, client))
+    return Problem(encoding, data, hyper, learn, plan, np.array(about.n_i), Stored(cached, folder, log_weight, rows))
 
 
 def take(cached: Cached, rows: np.ndarray) -> Codes:

@@ -32,6 +32,7 @@ class Plan(NamedTuple):
     single_label: tuple[int, ...]  # for each chain, first sweeps without cell moves: one label per case
     keep_draws: bool
     seed: int
+    moves: bool = False  # are many cases moved at once between sweeps?
 
     @property
     def n_iter(self) -> int:

@@ -51,6 +51,7 @@ class Settings:
     n_chains: int
     init: str | Sequence[str]
     keep_draws: bool
+    moves: bool
 
     def for_features(self, encoding: Encoding) -> Settings:
         """The same with a value for what is None: it depends on whether there are bags."""
@@ -72,10 +73,9 @@ class Settings:
         check_choice("sampler", self.sampler, ("rows", "collapsed"))
         if self.base is not None:
             check_choice("base", self.base, BASES)
-        if not isinstance(self.keep_draws, (bool, np.bool_)):
-            raise ParameterError(
-                "{parameter} must be True or False, not {value!r}.", parameter="keep_draws", value=self.keep_draws
-            )
+        for name in ("keep_draws", "moves"):
+            if not isinstance(value := getattr(self, name), (bool, np.bool_)):
+                raise ParameterError("{parameter} must be True or False, not {value!r}.", parameter=name, value=value)
         if self.auto and self.subspace_prior is not None:
             raise one_number_of_clusters("subspace_prior")
         if self.burn_in is not None and is_auto(self.n_iter):
@@ -133,7 +133,21 @@ def prepare(table: Table, encoding: Encoding, settings: Settings, given: Given, 
     catalogue = encode_candidates(given.candidates, encoding, N, seed, cases)
     q, q_free = check_q(settings.q, settings.subspace_prior, S, encoding)
     held = check_prior_of_rows(given, settings, cases if catalogue is None else catalogue, q, N, encoding)
-    data = make_data(
+    base = frequencies(cases, encoding.offset) if settings.base == "frequency" else None
+    data = put_together(encoding, settings, cases, catalogue, held, base)
+    hyper, learn = make_priors(settings, q, q_free)
+    if settings.auto:
+        hyper = hyper._replace(gamma=gamma_of(data))
+    labels = None if given.labels is None else check_labels(given.labels, cases, S)
+    plan = make_plan(settings, labels, hyper.alpha == 0, seed)
+    return Problem(encoding, data, hyper, learn, plan, count_observed(cases.x, cases.bags))
+
+
+def put_together(
+    encoding: Encoding, settings: Settings, cases: Codes, catalogue: Codes | None, held: Held, base: np.ndarray | None
+) -> Data:
+    """The arrays of a run, from what is known of its cases and of the catalogue."""
+    return make_data(
         cases.x,
         encoding.offset,
         None if catalogue is None else catalogue.x,
@@ -143,14 +157,8 @@ def prepare(table: Table, encoding: Encoding, settings: Settings, given: Given, 
         held.omega,
         bags=cases.bags,
         candidate_bags=None if catalogue is None or catalogue.bags is None else distinct(catalogue.bags),
-        base=frequencies(cases, encoding.offset) if settings.base == "frequency" else None,
+        base=base,
     )
-    hyper, learn = make_priors(settings, q, q_free)
-    if settings.auto:
-        hyper = hyper._replace(gamma=gamma_of(data))
-    labels = None if given.labels is None else check_labels(given.labels, cases, S)
-    plan = make_plan(settings, labels, hyper.alpha == 0, seed)
-    return Problem(encoding, data, hyper, learn, plan, count_observed(cases.x, cases.bags))
 
 
 def encode_candidates(given: Table | int | None, encoding: Encoding, N: int, seed: int, cases: Codes | Cached) -> Codes | None:
@@ -199,6 +207,7 @@ def make_plan(settings: Settings, labels: np.ndarray | None, one_label: bool, se
         single_label=tuple(whole_cases if labels is None and start != "cells" else 0 for start in starts),
         keep_draws=bool(settings.keep_draws),
         seed=seed,
+        moves=bool(settings.moves) and settings.sampler == "rows",
     )
 
 

@@ -16,11 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import BayescaseWarning
-from ..kernels import ClusterEngine, CpuEngine, DiskEngine, Driver, Engine
+from ..kernels import DiskEngine, Driver, Engine, open_engine
 from . import checkpoint as checkpoints
 from .chain import Chain
 from .checkpoint import Stage
 from .diagnostics import TRACED, diagnose, is_settled, traced
+from .moves import Mover
 from .plan import Plan, Round
 from .posterior import ChainDraws, compare
 from .problem import Problem
@@ -52,27 +53,27 @@ class Draws(NamedTuple):
 
 
 class Run:
-    """Chains in motion. The numbers depend on the problem alone, not on n_jobs or on interruptions.
+    """Chains in motion. The numbers depend on the problem alone, not on n_jobs, the device or interruptions.
 
     `advance` makes sweeps, `extend` asks for more of them, `repin` changes pins and priors, `save` and `resume` keep the run on
     disk, and `draws` is what there is to show. Close it, or use it in a `with` statement.
     """
 
-    def __init__(self, problem: Problem, n_jobs: int = 1):
+    def __init__(self, problem: Problem, n_jobs: int = 1, device: str = "cpu"):
         self.problem, self.stage, self.print = problem, Stage(), ""
         data, S, n_chains = problem.data, len(problem.hyper.beta), problem.plan.n_chains
-        self.engine: Engine = open_engine(problem, S, n_jobs)
+        self.engine: Engine = engine_of(problem, S, n_jobs, device)
         at_once = self.engine.chains_at_once
         self.map = self.engine.threads.pool.map if at_once > 1 else map
         self.drivers: SimpleQueue[Driver] = SimpleQueue()
-        rises = None
+        rises, mover = None, Mover(data, S)
         for _ in range(at_once):
             driver = Driver(data, problem.n_i, problem.hyper, self.engine.threads, rises)
             rises = driver.rises
             self.drivers.put(driver)
 
         def new(number: int, driver: Driver) -> Chain:
-            return Chain(number, problem, self.engine.rows(number), self.engine.candidates, driver)
+            return Chain(number, problem, self.engine.rows(number), self.engine.candidates, driver, mover)
 
         self.chains: list[Chain] = self.each(new, range(n_chains))
 
@@ -137,8 +138,9 @@ class Run:
         for driver in (self.drivers.get() for _ in range(self.drivers.qsize())):
             driver.omega_held = problem.data.omega_held
             self.drivers.put(driver)
+        mover = Mover(problem.data, len(problem.hyper.beta))
         for chain in self.chains:
-            chain.repin(self.problem)
+            chain.repin(self.problem, mover)
 
     def draws(self) -> Draws:
         """What there is to show. Of a run that was stopped the second half, of all its sweeps or of those of a whole round."""
@@ -179,13 +181,11 @@ class Run:
         self.close()
 
 
-def open_engine(problem: Problem, S: int, n_jobs: int) -> Engine:
-    """The engine that has the rows: in memory, or wherever they are stored."""
+def engine_of(problem: Problem, S: int, n_jobs: int, device: str) -> Engine:
+    """The engine that has the rows: in memory or on a device, or wherever they are stored."""
     stored = problem.stored
     if stored is None:
-        return CpuEngine(problem.data, S, problem.plan.n_chains, n_jobs)
-    if stored.client is not None:
-        return ClusterEngine(stored.client, stored.cached, problem.data, stored.log_weight, stored.folder, S)
+        return open_engine(problem.data, S, problem.plan.n_chains, n_jobs, device, problem.plan.sampler)
     return DiskEngine(stored.cached, problem.data, stored.log_weight, stored.folder, S, n_jobs)
 
 

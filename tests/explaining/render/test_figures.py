@@ -66,6 +66,7 @@ def all_plots(model, image_shape=None):
     yield plots.plot_subspaces(explanation)
     yield plots.plot_subspaces(explanation.clusters[-1])
     yield plots.plot_values(explanation)
+    yield plots.plot_tree(model.explain_tree())
     yield plots.plot_memberships(fitted)
     yield plots.plot_agreement(model.explain_agreement(explanation.clusters[0].cluster))
     yield plots.plot_case(model.explain_case(3))
@@ -352,3 +353,27 @@ def test_wrong_input_is_told_what_to_do(table, images, mixed):
     forgetful = fit(mixed[0], keep_draws=False)
     with pytest.raises(ValueError, match="fit with keep_draws=True"):
         plots.plot_history(forgetful.fitted_)
+
+
+def test_the_tree_has_every_cluster_and_the_prototypes_of_its_joins(bags):
+    tree = bags.explain_tree(tolerance=0.4)
+    figure = plots.plot_tree(tree)
+    check_figure(figure)
+    shown = words(figure)
+    for node in tree.nodes[:5]:
+        assert f"{node.size} cases like {node.prototype.name}"[:20] in shown
+    for node in tree.joins:
+        assert node.prototype.name[:8] in shown
+    assert tree.sentence[:30] in shown
+    assert "40%" in shown
+
+
+def test_a_folded_model_draws_what_it_has(bags):
+    fewer = bags.fold(3)
+    for draw in (plots.plot_prototypes, plots.plot_subspaces, plots.plot_values):
+        check_figure(draw(fewer.explain()))
+    check_figure(plots.plot_memberships(fewer.fitted_))
+    assert words(plots.plot_tree(fewer.explain_tree())) == words(plots.plot_tree(bags.explain_tree()))
+    for draw in (plots.plot_ribbon, plots.plot_history):
+        with pytest.raises(ValueError, match="A folded model has no sweeps of its own"):
+            draw(fewer.fitted_)

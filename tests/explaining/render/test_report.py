@@ -51,6 +51,7 @@ def pages(recipes, learned, hostile, alone, keyless, planted, tmp_path_factory):
         "pictures": pictures,
         "alone": alone,
         "keyless": keyless,
+        "folded": recipes.fold(3),
     }
     for name, model in made.items():
         shape = (4, 6) if name == "pictures" else None
@@ -58,7 +59,7 @@ def pages(recipes, learned, hostile, alone, keyless, planted, tmp_path_factory):
     return {name: folder / f"{name}.html" for name in made}
 
 
-ALL = ("recipes", "learned", "hostile", "pictures", "alone", "keyless")
+ALL = ("recipes", "learned", "hostile", "pictures", "alone", "keyless", "folded")
 
 
 class Reader(html.parser.HTMLParser):
@@ -196,6 +197,17 @@ def test_the_report_of_a_model_that_learned_shows_what_it_learned(pages, learned
     text = text_of(pages["learned"])
     assert "How many clusters?" in text
     assert f"{learned.hyperparameters_['q'].mean:.4g}" in text
+
+
+def test_the_report_shows_how_clusters_fold(pages, recipes):
+    tree = recipes.explain_tree()
+    for name in ("recipes", "folded"):
+        page = " ".join("".join(Reader(pages[name].read_text("utf-8")).text).split())
+        assert "Which clusters may be told as one" in page
+        assert tree.sentence in page
+        assert tree.joins[-1].prototype.name in page
+    assert "3 clusters, folded from 5" in page
+    assert "Which clusters may be told as one" not in pages["alone"].read_text("utf-8")
 
 
 def test_hostile_names_are_text(pages, hostile):

@@ -43,6 +43,12 @@ def check_fitted(fitted: Any) -> None:
         raise ParameterTypeError("This takes model.fitted_, not {other}.", other=type(fitted).__name__)
 
 
+def check_sweeps(fitted: Any) -> None:
+    check_fitted(fitted)
+    if fitted.whole is not None:
+        raise ParameterError("A folded model has no sweeps of its own to draw: draw those of the one that it was folded from.")
+
+
 def check_shape(shape: Any, n_features: int) -> tuple[int, int]:
     if not isinstance(shape, (tuple, list)) or len(shape) != 2 or not all(is_int(n) and n > 0 for n in shape):
         raise ParameterError(

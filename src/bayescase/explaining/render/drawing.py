@@ -46,6 +46,8 @@ def advance(letter: str, weight: str) -> float:
     """Width of a letter at a size of one point; kerning is left out."""
     font = get_font(findfont(FontProperties(weight=weight)))
     font.set_size(100, 72)
+    if not font.get_char_index(ord(letter)):
+        return 1.0  # the font lacks it: a box, or a letter of another font, no wider than it is high
     return float(font.load_char(ord(letter)).linearHoriAdvance / 65536 / 100)
 
 

@@ -36,6 +36,7 @@ from .drawing import (
 )
 from .images import image_cards
 from .sweeps import MANY_CLUSTERS, plot_history, plot_ribbon
+from .trees import plot_tree
 
 __all__ = [
     "plot_agreement",
@@ -45,6 +46,7 @@ __all__ = [
     "plot_prototypes",
     "plot_ribbon",
     "plot_subspaces",
+    "plot_tree",
     "plot_values",
 ]
 

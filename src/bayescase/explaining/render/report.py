@@ -15,6 +15,7 @@ from ..agreement import explain_agreement
 from ..clusters import explain
 from ..explanation import AgreementExplanation, ClusterExplanation, ModelExplanation
 from ..parts import most_telling
+from ..tree import explain_tree
 from ..words import counted, cut, listed, percent, phrase, show
 from . import figures as plots
 from .blocks import (
@@ -81,6 +82,7 @@ def make_page(fitted: Fitted, image_shape: Shape = None, title: str | None = Non
         Section("short", "In short", in_short(explained, image_shape)),
         Section("clusters", "The clusters", clusters(fitted, explained, image_shape)),
         Section("apart", "What sets the clusters apart", apart(explained)),
+        *([Section("fold", "Which clusters may be told as one", (folds(fitted),))] if several(fitted) else []),
         Section("members", "Which case belongs where", (members(fitted),)),
         Section("sure", "How sure are prototypes and key features?", how_sure(fitted, explained)),
         Section("trust", "Can it be trusted?", trust(fitted, explained)),
@@ -90,7 +92,8 @@ def make_page(fitted: Fitted, image_shape: Shape = None, title: str | None = Non
 
 def in_short(explained: ModelExplanation, shape: Shape) -> tuple[Block, ...]:
     missing = f" {explained.missing:.1%} of the cells are missing." if explained.missing else ""
-    strong = "Trust it:" if explained.converged else "Trust the clusters:" if explained.sound else "Take care:"
+    trusted = "Trust the clusters:" if not explained.capped else "Trust the clusters, not their number:"
+    strong = "Trust it:" if explained.converged else trusted if explained.sound else "Take care:"
     rows = [(c.cluster, apart_words(c, shape), f"{c.size:,}", c.like.removeprefix("like ")) for c in explained.clusters]
     head = ("cluster", "name" if shape is None else "what its cases share", "cases", "prototype, with its probability")
     return (
@@ -237,6 +240,33 @@ def apart(explained: ModelExplanation) -> tuple[Block, ...]:
     return (picture(plots.plot_values(explained, most=VALUES), alt, sentence, numbers),)
 
 
+def several(fitted: Fitted) -> bool:
+    """Is there more than one cluster that could be told as one with another?"""
+    return int(np.count_nonzero((fitted.whole or fitted).sizes)) > 1
+
+
+def folds(fitted: Fitted) -> Picture:
+    tree = explain_tree(fitted)
+    rows = [
+        (
+            k,
+            " + ".join(cut(tree.nodes[part].title, 60) for part in node.parts),
+            f"{node.size:,}",
+            "–" if node.prototype is None else node.prototype.name,
+            listed([d.words for d in node.has], 3) or "–",
+            percent(max(node.less_probable, 0.0)),
+            f"{node.loss:.3f} ± {node.error:.3f}",
+        )
+        for k, node in zip(range(tree.n_clusters - 1, 0, -1), tree.joins, strict=True)
+    ]
+    head = ("clusters left", "joined", "cases", "prototype", "has more often", "less probable", "loss of all cases")
+    caption = (
+        "Joins, the cheapest first; “less probable” are the cases of the two, the loss is of the mean log probability of a case"
+    )
+    alt = "Tree: clusters on the left are joined step by step, to one on the right, with the case that then stands for them."
+    return picture(plots.plot_tree(tree), alt, tree.sentence, table(caption, head, rows, (0, 2, 5, 6)))
+
+
 def members(fitted: Fitted) -> Picture:
     member, labels = fitted.posterior.memberships, fitted.labels
     top, rows = member.max(axis=1), []
@@ -267,12 +297,10 @@ def how_sure(fitted: Fitted, explained: ModelExplanation) -> tuple[Block, ...]:
     alt = "For each cluster, dots show how probably a feature belongs to the subspace; short lines show that before the data."
     head = ("cluster", "value", "probability", "before the data", "key feature")
     numbers = table("How probably a feature belongs to the subspace", head, rows, (2, 3))
-    return (
-        Heading("Key features"),
-        picture(plots.plot_subspaces(explained), alt, sentence, numbers),
-        Heading("Prototypes"),
-        ribbon(fitted, explained),
-    )
+    drawn = picture(plots.plot_subspaces(explained), alt, sentence, numbers)
+    if fitted.whole is not None:  # its clusters were not drawn sweep by sweep
+        return (drawn,)
+    return Heading("Key features"), drawn, Heading("Prototypes"), ribbon(fitted, explained)
 
 
 def ribbon(fitted: Fitted, explained: ModelExplanation) -> Picture:

@@ -13,7 +13,7 @@ from ...sampling.problem import is_int
 from ..clusters import explain
 from ..explanation import ClusterExplanation
 from ..words import counted, cut
-from .checks import check_fitted, check_shape, role_words
+from .checks import check_shape, check_sweeps, role_words
 from .drawing import (
     ACCENT,
     FAINT,
@@ -54,7 +54,7 @@ def plot_ribbon(fitted: Fitted) -> Figure:
     matplotlib.figure.Figure
         Not shown and not saved: `figure.savefig` does that.
     """
-    check_fitted(fitted)
+    check_sweeps(fitted)
     p = fitted.posterior.p  # (chains, draws, S)
     chains, draws, _ = p.shape
     used = np.flatnonzero(fitted.sizes)
@@ -146,7 +146,7 @@ def plot_history(fitted: Fitted, *, image_shape: tuple[int, int] | None = None, 
     matplotlib.figure.Figure
         Not shown and not saved: `figure.savefig` does that.
     """
-    check_fitted(fitted)
+    check_sweeps(fitted)
     if fitted.draws is None:
         raise ParameterError(
             "There is no history without every draw: fit with {keep_draws}, and with {burn_in} to see the start.",

@@ -8,7 +8,7 @@ from shutil import get_terminal_size
 from rich.markup import escape
 from rich.table import Table
 
-from ..explanation import KEY, CaseExplanation, ModelExplanation, PairExplanation
+from ..explanation import KEY, CaseExplanation, ModelExplanation, PairExplanation, TreeExplanation
 from ..parts import Card, Distinction
 from ..words import cut, percent, show
 
@@ -111,6 +111,30 @@ def pair_table(pair: PairExplanation) -> Table:
         for d in side.more_often:
             here, there = percent(d.here), percent(d.there)
             table.add_row(escape(side.title), escape(d.words), *((here, there) if side is first else (there, here)))
+    return table
+
+
+def tree_table(tree: TreeExplanation) -> Table:
+    """Which clusters are joined, the cheapest join first.
+
+    Parameters
+    ----------
+    tree : TreeExplanation
+
+    Returns
+    -------
+    rich.table.Table
+    """
+    table = titled(tree.sentence, ("Clusters left", "Less probable", "Joined", "Cases", "Like"))
+    for k, node in zip(range(tree.n_clusters - 1, 0, -1), tree.joins, strict=True):
+        joined = " + ".join(escape(cut(tree.nodes[part].title, 36)) for part in node.parts)
+        name = "" if node.prototype is None else escape(node.prototype.name)
+        left = f"[bold]{k} *[/]" if k == tree.number else str(k)
+        table.add_row(left, percent(max(node.less_probable, 0.0)), joined, f"{node.size:,}", name)
+    table.caption, table.caption_justify = (
+        "[not dim]less probable: the cases of the two that are joined, told as one[/]",
+        "left",
+    )
     return table
 
 

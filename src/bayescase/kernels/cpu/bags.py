@@ -11,12 +11,13 @@ import numpy as np
 from ..compiling import compiled, inner
 from ..equations import g, log_copy, omega_logit
 from ..rng import derive, log_gamma, uniform
-from .intrinsics import WIDTH, add_to, load, store, sub
-from .lanes_math import draw_log_gammas, exp_lanes
+from .intrinsics import WIDTH, add, add_to, every, larger, load, mul, store, sub, zeros
+from .lanes_math import draw_log_gammas, exp_lanes, log_lanes
 from .tables import fill_row, lanes_for
 
 CHUNK = 512  # items
 FEW = 16  # counts up to this are multiplied out, without log Γ
+SURE = 1e-5  # a q nearer to 0 or 1 is left to float64
 
 
 class BagTables(NamedTuple):
@@ -25,6 +26,7 @@ class BagTables(NamedTuple):
     n: np.ndarray  # (bags, S) cells
     log_t: np.ndarray  # (bags, S)
     log_phi: np.ndarray  # (items · lanes,) float32
+    q: np.ndarray  # (items · lanes,) float32; (0,) if some q is next to 0 or 1
     sums: np.ndarray  # (chunks, lanes) Σ_v of Gamma draws
     part: np.ndarray  # (chunks,) Σ_sv log Γ(λ(v) + n_sv) / Γ(λ(v))
 
@@ -36,6 +38,7 @@ def make_bag_tables(book, S):
         n=np.zeros((n_bags, S)),
         log_t=np.zeros((n_bags, S)),
         log_phi=np.zeros(items * lanes_for(S), dtype=np.float32),
+        q=np.zeros(0, dtype=np.float32),
         sums=np.zeros((chunks, lanes_for(S))),
         part=np.zeros(chunks),
     )
@@ -49,6 +52,16 @@ def chunks_of(book):
         for lo in range(book.offset[book.n_single + b], book.offset[book.n_single + b + 1], CHUNK)
     ]
     return np.array(found, dtype=np.int64).reshape(-1, 3)
+
+
+def prior_lanes(book, q):
+    """q of the items, as lanes of clusters side by side; nothing if float32 could not tell some q from 0 or 1."""
+    q = q[:, book.n_single :]
+    if q.size == 0 or q.min() < SURE or q.max() > 1.0 - SURE:
+        return np.zeros(0, dtype=np.float32)
+    lanes = np.full((q.shape[1], lanes_for(len(q))), 0.5, dtype=np.float32)
+    lanes[:, : len(q)] = q.T
+    return lanes.reshape(-1)
 
 
 @inner
@@ -103,15 +116,24 @@ def draw_t(book, hyper, u, omega, key, bags):
                 bags.log_t[b, s] = x - top - log(exp(x - top) + exp(y - top))
 
 
+@inner
+def log_copy_lanes(q, e):
+    """log( q exp(E) + 1 − q ) of sixteen clusters, from the larger of the two terms."""
+    top = larger(e, zeros())
+    less = sub(every(np.float32(1.0)), q)
+    return add(top, log_lanes(add(mul(q, exp_lanes(sub(e, top))), mul(less, exp_lanes(sub(zeros(), top))))))
+
+
 @compiled
 def update_bag_evidence(book, hyper, n_sv, subspaces, evidence, adds, bags, chunks, lo, hi):
     """E[s, v] given t and what an item adds to the log weight of a candidate, for the chunks lo .. hi - 1.
 
     E[s, v] = rise(λ(v) (1 + c), n_sv) − rise(λ(v), n_sv) + λ(v) c log t_sb, with rise(a, n) = log Γ(a + n) / Γ(a).
     """
-    S = n_sv.shape[1]
+    S, P = n_sv.shape[1], book.n_single
     lanes = len(adds) // (n_sv.shape[0] + 1)
     q, held = subspaces.q, subspaces.held
+    by_lanes = len(bags.q) > 0
     for k in range(lo, hi):
         b = chunks[k, 0]
         joint = 0.0
@@ -125,8 +147,13 @@ def update_bag_evidence(book, hyper, n_sv, subspaces, evidence, adds, bags, chun
                     e += copy_gain(plain, copied, n)
                     joint += short_rise(plain, n)
                 evidence[v, s] = e
-                known = len(held) > 0 and held[s, d] >= 0
-                adds[(v + 1) * lanes + s] = held[s, d] * e if known else log_copy(q[s, d], e)
+                adds[(v + 1) * lanes + s] = e if by_lanes else log_copy(q[s, d], e)
+            for s in range(0, lanes if by_lanes else 0, WIDTH):
+                at = (v + 1) * lanes + s
+                store(adds, at, log_copy_lanes(load(bags.q, (d - P) * lanes + s), load(adds, at)))
+            for s in range(len(held)):
+                if held[s, d] >= 0:
+                    adds[(v + 1) * lanes + s] = held[s, d] * evidence[v, s]
         bags.part[k] = joint
 
 

@@ -1,0 +1,131 @@
+"""The evidence of one cluster with p, ω and φ summed out, from its counts."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import betaln, expit, gammaln, logsumexp
+
+from ..state import Cells, Data, Hyper, State
+from .cpu.bags import make_bag_tables, update_bag_evidence
+from .cpu.tables import Copies, EvidenceTables, Subspaces, alone, lanes_for, update_evidence
+from .driver import Driver
+
+ALL = 1 << 20  # candidates' cells summed at a time
+WIDER = 0.5  # t is proposed by a Beta distribution with this share of its counts
+TURNS = 2  # of finding out what a cluster copies
+
+
+class ClusterEvidence:
+    """log Σ_m w_m Π_j (q e^E + 1 − q) + the evidence at ω = 0, of a cluster with given counts.
+
+    Of a bag that is so given t, as `bags.draw_t` has it: the density of counts and t together.
+    """
+
+    def __init__(self, data: Data, candidates: Cells, driver: Driver, hyper: Hyper):
+        self.data, self.candidates, self.driver, self.hyper, self.book = data, candidates, driver, hyper, data.book
+        driver.use(hyper)
+        P, V = self.book.n_single, int(self.book.offset[-1])
+        self.adds = alone((V + 1) * lanes_for(1), dtype=np.float32)
+        self.tables = EvidenceTables(np.zeros((V, 1)), np.zeros(P), Copies(self.adds, np.zeros((P, 1))))
+        self.bags = make_bag_tables(self.book, 1)
+        self.sizes = hyper.lam * np.diff(self.book.offset)[P:]  # G_0 of each bag
+
+    def of(self, s: int, n: np.ndarray, log_t: np.ndarray) -> float:
+        """Of label s with counts n (ΣV,); log_t per bag, 0 for a bag without cells."""
+        adds, plain = self.copies(s, n, log_t)
+        scores = self.scores(s, adds)
+        return plain + float(logsumexp(scores))
+
+    def copies(self, s: int, n: np.ndarray, log_t: np.ndarray) -> tuple[np.ndarray, float]:
+        """(what each value of a candidate adds to its log weight, the evidence without any copy)."""
+        book, hyper, P, held = self.book, self.hyper, self.book.n_single, self.driver.omega_held
+        n = np.ascontiguousarray(n, dtype=np.int32).reshape(-1, 1)
+        n_j = np.add.reduceat(n, book.offset[:-1], dtype=n.dtype)
+        held = held[s : s + 1] if len(held) else held
+        q = np.ascontiguousarray(hyper.q[s : s + 1])
+        bits = Subspaces(np.zeros((1, book.n_columns), dtype=np.bool_), held, q, True)
+        weight = np.zeros(int(np.diff(book.offset[: P + 1]).max(initial=1)))
+        if P:
+            update_evidence(book, self.driver.rises, n, n_j, bits, self.tables, weight, 0, P)
+        plain = float(self.tables.part.sum())
+        if book.n_bags:
+            self.bags.log_t[:, 0] = log_t
+            chunks = self.driver.chunks
+            update_bag_evidence(
+                book, hyper, n, bits, self.tables.evidence, self.adds, self.bags, chunks, np.int64(0), np.int64(len(chunks))
+            )
+            some = n_j[P:, 0] > 0
+            n_b, log_t = n_j[P:, 0][some], log_t[some]
+            density = (self.sizes[some] - 1.0) * log_t + (n_b - 1.0) * np.log1p(-np.exp(log_t)) - gammaln(n_b)
+            plain += float(self.bags.part.sum() + density.sum())
+        e = self.tables.evidence[:, 0]
+        adds = np.logaddexp(np.log(q[0])[book.column] + e, np.log1p(-q[0])[book.column])
+        if len(held):
+            known = held[0][book.column]
+            adds = np.where(known >= 0, known * e, adds)
+        return adds, plain
+
+    def scores(self, s: int, adds: np.ndarray) -> np.ndarray:
+        """(M,) Log weight of every candidate, what it copies included."""
+        codes, first = self.candidates
+        table, found = np.append(adds, 0.0), np.empty(len(first) - 1)  # a gap, -1, is the last
+        step = max(1, ALL // max(1, int(first[-1]) // max(1, len(found))))
+        for lo in range(0, len(found), step):
+            hi = min(lo + step, len(found))
+            sums = np.concatenate([[0.0], np.cumsum(table[codes[first[lo] : first[hi]]])])
+            found[lo:hi] = np.diff(sums[first[lo : hi + 1] - first[lo]])
+        log_weight = self.data.log_weight
+        return found + log_weight[:, s % log_weight.shape[1]]
+
+    # --- t of bags: a number between 0 and 1 for every bag with cells, and 1 for one without --------------------------------
+
+    def draw_t(self, s: int, state: State, rng: np.random.Generator) -> np.ndarray:
+        """log t given the prototype and the subspace of label s: t ~ Beta(G, n)."""
+        items = state.u[s, self.book.n_single :]
+        items = items[items >= 0]
+        on = items[state.omega[s, self.book.column[items]]]
+        return self.log_beta(self.total(on, np.ones(len(on))), self.bag_sizes(state.n_sv[:, s]), rng)
+
+    def propose_t(self, s: int, n: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """log t from the counts alone."""
+        return self.log_beta(WIDER * self.likely_total(s, n), WIDER * self.bag_sizes(n), rng)
+
+    def log_density_t(self, s: int, n: np.ndarray, log_t: np.ndarray) -> float:
+        """Of t as `propose_t` draws it."""
+        a, b = WIDER * self.likely_total(s, n), WIDER * self.bag_sizes(n)
+        some = b > 0
+        a, b, log_t = a[some], b[some], log_t[some]
+        return float(((a - 1.0) * log_t + (b - 1.0) * np.log1p(-np.exp(log_t)) - betaln(a, b)).sum())
+
+    def likely_total(self, s: int, n: np.ndarray) -> np.ndarray:
+        """G of the likeliest candidate, its items counted by how likely they are on."""
+        sizes, total, first = self.bag_sizes(n), self.sizes, self.book.offset[self.book.n_single]
+        codes, starts = self.candidates
+        for _ in range(TURNS):
+            log_t = np.where(sizes > 0, np.log(total) - np.log(total + sizes), 0.0)
+            adds, _ = self.copies(s, n, log_t)
+            m = int(np.argmax(self.scores(s, adds)))
+            items = codes[starts[m] : starts[m + 1]]
+            items = items[items >= first]
+            q = self.hyper.q[s, self.book.column[items]]
+            on = expit(np.log(q) - np.log1p(-q) + self.tables.evidence[items, 0])
+            held = self.driver.omega_held
+            if len(held):
+                known = held[s, self.book.column[items]]
+                on = np.where(known >= 0, known, on)
+            total = self.total(items, on)
+        return total
+
+    def total(self, items: np.ndarray, on: np.ndarray) -> np.ndarray:
+        """G of every bag: λ V + c Σ λ(v) over the items that are on."""
+        bag = self.book.feature[items] - self.book.n_single
+        more = self.hyper.lam * self.hyper.c * self.book.base[items] * on
+        return self.sizes + np.bincount(bag, weights=more, minlength=len(self.sizes))
+
+    def bag_sizes(self, n: np.ndarray) -> np.ndarray:
+        """(bags,) Cells."""
+        return np.add.reduceat(n, self.book.offset[:-1])[self.book.n_single :]
+
+    def log_beta(self, a: np.ndarray, b: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        x, y = np.log(rng.standard_gamma(a)), np.log(rng.standard_gamma(np.where(b > 0, b, 1.0)))
+        return np.where(b > 0, x - np.logaddexp(x, y), 0.0)

@@ -1,0 +1,264 @@
+"""The kernels for GPUs, compiled for this computer: the same integers as the CPU's, row by row. No GPU is needed.
+
+With a GPU, `benchmarks/gpu_ladder.py` runs the same comparisons, and the statistical tests, on it.
+"""
+
+import builtins
+import warnings
+
+import numpy as np
+import pytest
+
+from bayescase import BayesianCaseModel
+from bayescase.errors import ParameterError
+from bayescase.kernels import CpuEngine, Driver, opening, stream, sweeps
+from bayescase.kernels.cuda import machine
+from bayescase.kernels.cuda.engine import CudaEngine
+from bayescase.sampling.starts import init
+from bayescase.state import Cells, count_observed, make_data, make_hyper, new_state
+
+from .host_machine import COMPILER, HostMachine
+
+pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler, g++ or clang++")
+
+
+def table(N, P, V, S, *, gaps=0.0, seed=1):
+    """Cases around S prototypes."""
+    rng = np.random.default_rng(seed)
+    truth, prototypes, offset = rng.integers(S, size=N), rng.integers(V, size=(S, P)), np.arange(P + 1) * V
+    x = np.where(rng.random((N, P)) < 0.4, rng.integers(V, size=(N, P)), prototypes[truth]) + offset[:-1]
+    x[rng.random(x.shape) < gaps] = -1
+    return x.astype(np.int16), offset
+
+
+def bags(N, items, longest, seed=2):
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(longest + 1, size=N)
+    first = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    return Cells(np.minimum(rng.geometric(0.2, size=first[-1]), items) - 1, first)
+
+
+def mixed_data(N=150, P=3, items=30, gaps=0.1):
+    x, offset = table(N, P, 4, 3, gaps=gaps)
+    found = bags(N, items, 40)
+    return make_data(x, [*offset, offset[-1] + items], bags=Cells(found.codes + offset[-1], found.first))
+
+
+def trajectory(engine, data, hyper, z, n_sweeps=4, by_cell=True):
+    """All that an engine has drawn and counted, sweep by sweep."""
+    S, draws = len(hyper.beta), []
+    driver = Driver(data, count_observed(data.x, data.bags), hyper, engine.threads)
+    rows, state = engine.rows(0), new_state(data, S)
+    rows.put_labels(z)
+    state.n_sv[:], state.n_rows[:] = rows.recount(len(state.n_sv))
+    for t in range(n_sweeps):
+        joint, moved = sweeps["rows"](driver, rows, engine.candidates, hyper, state, stream(3, t), by_cell)
+        overlap = rows.overlap()
+        rows.add_memberships(hyper, np.roll(np.arange(S), t), 1 / (t + 1))
+        labels = np.where(data.cells.codes < 0, 0, rows.labels())
+        counts = rows.recount(len(state.n_sv))
+        assert np.array_equal(counts.n_sv, state.n_sv)
+        assert np.array_equal(counts.n_rows, state.n_rows)
+        exact = [labels, state.p, state.omega, joint, *moved, rows.memberships, state.n_sv]
+        draws.append(([np.array(value) for value in exact], overlap))
+    engine.close()
+    return draws
+
+
+def assert_same(data, hyper, start="cases", host=None, **how):
+    z = init(data, hyper, start, np.random.default_rng(0))
+    S = len(hyper.beta)
+    ours = trajectory(CpuEngine(data, S, 1, 1), data, hyper, z, **how)
+    theirs = trajectory(CudaEngine(data, S, 1, 1, host or HostMachine()), data, hyper, z, **how)
+    for (exact, overlap), (found, other) in zip(ours, theirs, strict=True):
+        for one, two in zip(exact, found, strict=True):
+            assert np.array_equal(one, two)
+        np.testing.assert_allclose(other, overlap, atol=len(data.x) * S * 2.0**-16)  # of fixed point
+
+
+TABLES = {  # N, P, V, S, gaps, α, start
+    "a tile and a half": (400, 50, 5, 10, 0.0, 0.01, "cases"),
+    "mixed rows": (200, 50, 5, 10, 0.0, 0.5, "cells"),
+    "gaps": (200, 33, 4, 3, 0.3, 1.0, "cells"),
+    "one label": (200, 20, 4, 5, 0.1, 0.0, "cases"),
+    "two chunks of labels": (150, 37, 3, 20, 0.05, 0.1, "cells"),
+    "four chunks of labels": (150, 50, 5, 50, 0.0, 0.05, "cases"),
+    "pairs after single sums": (100, 70, 3, 70, 0.0, 0.1, "cells"),
+    "codes of two bytes": (100, 9, 300, 4, 0.1, 0.1, "cases"),
+    "labels of two bytes": (300, 6, 3, 300, 0.0, 0.1, "cases"),
+    "one cluster": (50, 9, 5, 1, 0.0, 0.1, "cases"),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_same_integers_as_the_cpu(name):
+    N, P, V, S, gaps, alpha, start = TABLES[name]
+    x, offset = table(N, P, V, S, gaps=gaps)
+    assert_same(make_data(x, offset), make_hyper(S, P, alpha, 1.0, 10.0, 0.5), start)
+
+
+def test_held_rows_pins_and_a_catalogue():
+    """Held labels, candidates with weights of their own for every cluster, an uneven β, and rows that move as a whole only."""
+    x, offset = table(200, 12, 4, 4, gaps=0.1)
+    rng = np.random.default_rng(4)
+    held = np.where(rng.random(200) < 0.2, rng.integers(4, size=200), -1)
+    data = make_data(x, offset, candidates=x[:60], weight=rng.random((60, 4)), z_held=held)
+    hyper = make_hyper(4, 12, 0.3, 1.0, 10.0, 0.5)._replace(beta=np.array([0.5, 0.3, 0.15, 0.05]))
+    assert_same(data, hyper)
+    assert_same(data, hyper, by_cell=False)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.05, 1.0])
+def test_bags(alpha):
+    data = mixed_data()
+    assert_same(data, make_hyper(5, data.book.n_columns, alpha, 1.0, 10.0, 0.5), "cells" if alpha else "cases")
+
+
+def test_without_room_in_shared_memory():
+    x, offset = table(150, 20, 5, 20)
+    assert_same(make_data(x, offset), make_hyper(20, 20, 0.1, 1.0, 10.0, 0.5), host=HostMachine(shared=1 << 10))
+
+
+BROKEN = {  # one line of the kernels each: a comparison that does not notice it is worth nothing
+    "key of a row": (
+        "const u64 row_key = derive(key, (u64)(number + i));",
+        "const u64 row_key = derive(key, (u64)(number + i + 1));",
+    ),
+    "exp": ("power.value * r + c[k]", "power.value * r + 1.5f * c[k]"),
+    "half of a sum": ("in_pairs(S0) ? a[k] + b[k] : a[k]", "in_pairs(S0) ? a[k] : a[k]"),
+    "cell in its own counts": ("m = row.n[s0] + row.n[s1] - 1;", "m = row.n[s0] + row.n[s1];"),
+    "held rows move": ("if (!held || held[i] < 0) {\n                if (row.k", "if (true) {\n                if (row.k"),
+    "no noise": ("offer(w - log(-log(", "offer(w - 0.0 * log(-log("),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_kernel_is_noticed(name):
+    right, wrong = BROKEN[name]
+
+    def edit(text):
+        assert text.count(right) == 1
+        return text.replace(right, wrong)
+
+    x, offset = table(300, 50, 4, 4, gaps=0.02)
+    data, hyper = make_data(x, offset, z_held=np.where(np.arange(300) < 60, 1, -1)), make_hyper(4, 50, 0.3, 1.0, 10.0, 0.5)
+    z = init(data, hyper, "cases", np.random.default_rng(0)).reshape(300, -1)
+    z[:90] = np.random.default_rng(1).integers(4, size=(90, 50))  # rows with several labels, most of them held
+    ours = trajectory(CpuEngine(data, 4, 1, 1), data, hyper, z, 3)
+    try:
+        theirs = trajectory(CudaEngine(data, 4, 1, 1, HostMachine(edit=edit)), data, hyper, z, 3)
+    except AssertionError:
+        return  # its counts are not those of its labels
+    assert not all(np.array_equal(a[k], b[k]) for (a, _), (b, _) in zip(ours, theirs, strict=True) for k in range(len(a)))
+
+
+# --- whole fits -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def host(monkeypatch):
+    """`device="cuda"` is this computer."""
+    found = HostMachine()
+    monkeypatch.setattr(opening, "Cuda", lambda name: found)
+    monkeypatch.setattr(opening, "is_there", lambda: True)
+    return found
+
+
+def fit(X, device, **settings):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        given = {name: settings.pop(name) for name in ("pins", "checkpoint", "callback") if name in settings}
+        settings = {"n_clusters": 3, "n_iter": 12, "n_chains": 2, "random_state": 0} | settings
+        return BayesianCaseModel(**settings, device=device).fit(X, **given)
+
+
+def assert_same_fit(one, two):
+    assert np.array_equal(one.memberships_, two.memberships_)
+    assert np.array_equal(one.log_joint_, two.log_joint_)
+    assert np.array_equal(one.prototypes_, two.prototypes_)
+    assert np.array_equal(one.subspace_probabilities_, two.subspace_probabilities_)
+
+
+ITEMS = [["a", "b"], ["b", "c", "c"], ["a"], ["d", "a", "e"], [], ["c"]]
+FITS = {
+    "learned": {"alpha": "learn", "lam": "learn", "c": "learn", "q": "learn"},
+    "number of clusters": {"n_clusters": "auto", "max_clusters": 6},
+    "pins": {"pins": {"cases": {0: 1, 5: 0}, "prototypes": {2: 7}, "subspaces": {0: {"x1": True}}}},
+    "draws": {"keep_draws": True, "alpha": 0.0},
+}
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_a_fit_is_that_of_the_cpu(host, name):
+    X, _ = table(60, 5, 3, 3, gaps=0.1)
+    X = np.where(X < 0, np.nan, X % 3)
+    assert_same_fit(fit(X, "cpu", **FITS[name]), fit(X, "cuda", **FITS[name]))
+
+
+def test_a_fit_of_bags_is_that_of_the_cpu(host):
+    X = {"items": ITEMS * 6, "kind": ["u", "v", "u", "v", None, "w"] * 6}
+    assert_same_fit(fit(X, "cpu"), fit(X, "cuda"))
+
+
+def test_a_checkpoint_goes_from_one_to_the_other(host, tmp_path):
+    X, _ = table(60, 5, 3, 3)
+    whole = fit(X, "cpu")
+    for first, second in (("cpu", "cuda"), ("cuda", "cpu")):
+        path = tmp_path / first
+        fit(X, first, checkpoint=path, callback=lambda report: report.sweep == 7)
+        assert_same_fit(whole, fit(X, second, checkpoint=path))
+
+
+def test_auto_takes_the_gpu_for_large_tables(host, monkeypatch):
+    X, offset = table(60, 5, 3, 3)
+    data = make_data(X, offset)
+    assert isinstance(opening.open_engine(data, 3, 1, 1, "auto"), CpuEngine)
+    monkeypatch.setattr(opening, "SMALL", 100)
+    assert isinstance(opening.open_engine(data, 3, 1, 1, "auto"), CudaEngine)
+    assert isinstance(opening.open_engine(data, 3, 1, 1, "auto", "collapsed"), CpuEngine)
+    host.free = 1000
+    assert isinstance(opening.open_engine(data, 3, 1, 1, "auto"), CpuEngine)
+
+
+def test_the_device_is_not_saved(host, tmp_path):
+    X, _ = table(40, 4, 3, 3)
+    model = fit(X, "cuda")
+    model.save(tmp_path / "model")
+    assert BayesianCaseModel.load(tmp_path / "model").device == "cpu"
+
+
+# --- what can go wrong ------------------------------------------------------------------------------------------------------
+
+
+def test_too_little_memory(host):
+    X, _ = table(60, 5, 3, 3)
+    host.free = 1000
+    with pytest.raises(ParameterError, match=r"2 chains of this table need 0\.0 GB of the GPU's memory, .*device='cpu'"):
+        fit(X, "cuda")
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"device": "gpu"}, "device must be 'cpu', 'cuda', 'cuda:1'"),
+        ({"device": 1}, "device must be"),
+        ({"device": "cuda", "sampler": "collapsed"}, "one cell at a time, which device='cuda' cannot do"),
+    ],
+)
+def test_a_device_that_cannot_be(settings, words):
+    with pytest.raises(ParameterError, match=words):
+        fit(np.eye(4), settings.pop("device"), **settings)
+
+
+def test_without_cupy(monkeypatch):
+    there = builtins.__import__
+
+    def without(name, *args, **kwargs):
+        if name == "cupy":
+            raise ImportError(name)
+        return there(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    assert not machine.is_there()
+    with pytest.raises(ParameterError, match=r"device='cuda' needs CuPy: pip install 'bayescase\[cuda13\]'"):
+        fit(np.eye(4), "cuda")

@@ -1,0 +1,52 @@
+"""The programs beside the package still run: benchmarks and examples, on small data."""
+
+import gzip
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture
+def beside(monkeypatch):
+    """Makes the programs of a folder importable."""
+    return lambda folder: monkeypatch.syspath_prepend(ROOT / folder)
+
+
+def test_speed_takes_turns_and_counts_cells(beside, monkeypatch, tmp_path):
+    beside("benchmarks")
+    import speed
+
+    monkeypatch.setattr(speed, "WARM", 1)
+    monkeypatch.setattr(speed, "REPEATS", 2)
+    table = speed.table_data(speed.planted(60, 4), feature_types="integer")
+    np.savez(tmp_path / "words.npz", indices=[0, 1, 1, 2, 0], indptr=[0, 2, 4, 5], shape=[3, 3])
+    for data, S in ((table, 3), (speed.text_data(tmp_path / "words.npz"), 2)):
+        chain = speed.Ours(data, S, 1)
+        seconds = speed.take_turns({"ours": chain}, least=0.0)
+        chain.close()
+        assert seconds["ours"].shape == (2,)
+        assert chain.t == 1 + 2 + 2
+        assert chain.state.n_sv.sum() == (data.cells.codes >= 0).sum()
+
+
+def test_an_example_prints_and_draws(beside, tmp_path, capsys):
+    beside("examples")
+    import cuisines
+
+    dishes = {"italian": ["pasta", "basil", "tomato"], "indian": ["rice", "curry", "ghee"]}
+    recipes = [{"id": k, "cuisine": c, "ingredients": dishes[c]} for k, c in enumerate(["italian", "indian"] * 30)]
+    with gzip.open(tmp_path / "train.json.gz", "wt", encoding="utf-8") as file:
+        file.write(json.dumps(recipes))
+    cuisines.main(tmp_path / "train.json.gz", tmp_path, n_clusters=2, n_iter=60)
+    printed = capsys.readouterr().out
+    assert "pasta" in printed
+    assert "NMI with cuisine: 1.00" in printed
+    assert (tmp_path / "cuisines-cards.png").stat().st_size > 1000
+    assert (tmp_path / "cuisines-classes.png").stat().st_size > 1000
+    for name in ("cuisines", "shared"):
+        del sys.modules[name]
