@@ -37,7 +37,7 @@ def simulated(S, seed, N=120, P=10, V=4):
 
 
 def test_the_planted_number_is_recommended():
-    """For 2, 3 and 5 clusters and seeds 0 to 3.
+    """For 2, 3 and 5 clusters and seeds 0 and 1.
 
     Measured with seeds 0 to 7: 22 of 24 tables, all of those with 2 or 3 clusters and 6 of 8 with 5; once 4 and once 6 are
     recommended instead. Required: what chance leaves of this rate in all but one of a thousand runs, and never off by more
@@ -45,13 +45,13 @@ def test_the_planted_number_is_recommended():
     """
     right = 0
     for S in (2, 3, 5):
-        for seed in range(4):
+        for seed in range(2):
             result = select_n_clusters(simulated(S, seed), range(1, S + 3), random_state=seed)
             assert abs(result.recommended - S) <= 1, result
             assert result.recommendation.startswith(f"{result.recommended} clusters: ")
             assert result.curve[0].loss > 5 * result.curve[0].loss_standard_error
             right += result.recommended == S
-    assert right >= binom.ppf(0.001, 12, 22 / 24)
+    assert right >= binom.ppf(0.001, 6, 22 / 24)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])

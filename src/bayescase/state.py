@@ -259,11 +259,18 @@ def smallest_int(n: int) -> np.dtype:
     return np.min_scalar_type(max(n - 1, 0))
 
 
+def has_gaps(x: np.ndarray) -> bool:
+    """Is any cell missing?"""
+    return any(bool((x[rows] < 0).any()) for rows in chunks(len(x), x.shape[1] if x.ndim > 1 else 1))
+
+
 def count_observed(x: np.ndarray, bags: Cells | None = None) -> np.ndarray:
     """(longest row + 1,) How many rows have n observed cells, for every n."""
     N, P = x.shape
     more = np.zeros(N, dtype=np.int64) if bags is None else bags.sizes
     histogram = np.zeros(P + int(more.max(initial=0)) + 1, dtype=np.int64)
+    if not has_gaps(x):
+        return histogram + np.bincount(P + more, minlength=len(histogram))
     for rows in chunks(N, P):
         histogram += np.bincount((x[rows] >= 0).sum(axis=1) + more[rows], minlength=len(histogram))
     return histogram

@@ -70,9 +70,9 @@ def simulated(S, seed, N=150, P=20, V=4, alpha=0.01, c=50.0, q=0.5):
     ("params", "measured"), [({}, 0.65), ({"alpha": 0}, 0.75), (LEARN, 0.95)], ids=["default", "alpha 0", "learned"]
 )
 def test_the_planted_number_is_found(params, measured):
-    """For 2 to 5 clusters and seeds 0 to 4.
+    """For 2 to 5 clusters and seeds 0 to 2.
 
-    Measured: 13 of these 20 tables with the default hyperparameters, 15 at alpha = 0 and 19 with all hyperparameters learned
+    Measured with seeds 0 to 4: 13 of 20 tables with the default hyperparameters, 15 at alpha = 0 and 19 with all hyperparameters learned
     (the tables have q = 0.5, the default is 0.8). The rest are one too many. Required: what chance leaves of the measured rate
     in all but one of a thousand runs, and never off by more than one.
 
@@ -81,14 +81,14 @@ def test_the_planted_number_is_found(params, measured):
     """
     found, planted = [], []
     for S in (2, 3, 4, 5):
-        for seed in range(5):
+        for seed in range(3):
             x, _, in_use = simulated(S, seed)
             model = BayesianCaseModel("auto", max_clusters=10, n_chains=2, n_iter=200, random_state=seed, **params).fit(x)
             found.append(model.n_clusters_)
             planted.append(in_use)
     off = np.subtract(found, planted)
     assert np.abs(off).max() <= 1, off
-    assert (off == 0).sum() >= binom.ppf(0.001, 20, measured), off
+    assert (off == 0).sum() >= binom.ppf(0.001, len(off), measured), off
 
 
 def test_the_paper_sampler_finds_it_too():

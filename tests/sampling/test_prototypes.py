@@ -1,11 +1,14 @@
 """Which case stands for a cluster: a member, never an empty one, never one for two clusters; the raw posterior stays."""
 
+import itertools
+
 import numpy as np
 import pytest
 
 from bayescase import BayesianCaseModel
+from bayescase.kernels import row_hashes, row_means
 from bayescase.sampling.prototypes import NEVER, Candidate, Catalogue, prototype_posterior, rank_prototypes
-from bayescase.state import join_cells
+from bayescase.state import Cells, join_cells
 
 from ..helpers import fit_model
 
@@ -198,3 +201,25 @@ def test_what_a_prototype_lacks_is_not_copied(mixed):
     model = BayesianCaseModel(2, n_iter=40, n_chains=1, random_state=0).fit(mixed[0], pins={"prototypes": {0: 3}})  # no colour
     copied = np.add.reduceat(model.fitted_.posterior.copied, model.fitted_.encoding.offset[:-1])
     assert copied[0, 0] == 0 < copied[1:, 0].max()
+
+
+# --- what it takes -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sizes", [[5] * 11, [0, 1, 2, 3, 2, 2, 2, 2, 0, 0, 0, 0, 3], [2, 1, 3, 2, 2, 1, 3, 2]])
+def test_a_hash_depends_on_the_row_alone(sizes):
+    """Rows are hashed four at a time where they are of one length."""
+    rng = np.random.default_rng(0)
+    first = np.concatenate([[0], np.cumsum(sizes)])
+    codes = rng.integers(-1, 3, size=first[-1]).astype(np.int16)
+    cells = Cells(codes, first)
+    alone = [row_hashes(cells.take([i]))[0] for i in range(len(sizes))]
+    assert row_hashes(cells).tolist() == alone
+    rows = {tuple(codes[a:b]) for a, b in itertools.pairwise(first)}
+    assert len(set(alone)) == len(rows)
+
+
+def test_the_mean_over_the_observed_cells_of_rows():
+    x = np.array([[0, 3, -1], [-1, -1, -1], [2, 4, 5]], dtype=np.int16)
+    of_code = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0])
+    assert row_means(join_cells(x, None), np.array([2, 0, 1]), of_code).tolist() == [52 / 3, 4.5, 0.0]

@@ -18,12 +18,15 @@ DOCS = Path(__file__).parents[2] / "docs"
 ELSEWHERE = ("pip install", "bayescase study serve")  # what needs a network, and what runs until Ctrl-C
 
 
-def copied(page, folder):
-    """What the commands of a page print, run from top to bottom in an empty folder."""
+def copied(page, folder, fewer=()):
+    """What the commands of a page print, run from top to bottom in an empty folder; with (many, fewer) to simulate."""
     blocks = re.findall(r"```sh\n(.*?)```", (DOCS / page).read_text("utf-8"), re.S)
     lines = [line for block in blocks for line in block.splitlines(keepends=True)]
     script = "".join(line for line in lines if not line.startswith(ELSEWHERE))
     script = script.replace("bayescase study doctor study\n", "bayescase study doctor study || test $? = 1\n")  # not frozen
+    for many, few in fewer:
+        assert many in script
+        script = script.replace(many, few)
     settings = os.environ | {
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
         "PYTHONWARNINGS": "ignore",
@@ -40,14 +43,14 @@ def results(folder):
 
 
 def test_the_commands_of_the_guide_lead_to_results(tmp_path):
-    printed = copied("study.md", tmp_path)
-    assert "24 people: 24 complete" in printed
+    printed = copied("study.md", tmp_path, [("--n 24 ", "--n 8 "), ("--studies 20 ", "--studies 5 ")])
+    assert "8 people: 8 complete" in printed
     assert "Database, journal and schedule agree." in printed
     assert "80 % power, explanations of this kind, effect 0.2" in printed
     assert (tmp_path / "power/power.png").exists()
     assert "## Hypotheses" in (tmp_path / "preregistration.md").read_text("utf-8")
-    assert results(tmp_path / "rehearsal")["everyone"]["people"] == 24
-    assert (tmp_path / "data/answers.csv").read_text("utf-8").count("\n") == 1 + 24 * 16
+    assert results(tmp_path / "rehearsal")["everyone"]["people"] == 8
+    assert (tmp_path / "data/answers.csv").read_text("utf-8").count("\n") == 1 + 8 * 16
     assert results(tmp_path / "results")["everyone"] == results(tmp_path / "rehearsal")["everyone"]
 
 

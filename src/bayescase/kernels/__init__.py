@@ -9,7 +9,7 @@ from .cpu.engine import CpuCandidates, CpuEngine, CpuRows, make_block
 from .cpu.means import copied
 from .cpu.moves import Sides, Units, collect, fill_rough, split
 from .cpu.newcases import PARTICLES, fold_in, log_probability, make_fold, row_hashes
-from .cpu.profiles import best_profile, value_counts
+from .cpu.profiles import best_profile, row_means, value_counts
 from .cpu.threads import Threads, threads_for
 from .disk.engine import DiskEngine
 from .driver import Driver, sweeps
@@ -46,6 +46,7 @@ __all__ = [
     "make_fold",
     "open_engine",
     "row_hashes",
+    "row_means",
     "split",
     "stream",
     "sweeps",

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..state import Codes, chunks, distinct
+from ..state import Codes, chunks, distinct, has_gaps
 from .encoding import Encoding
 from .features import Feature
 
@@ -112,6 +112,8 @@ class Columns:
         """(rows,) Is there nothing in a row: nothing observed, or nothing present?"""
         empty = np.ones(of.n_rows, dtype=bool) if of.bags is None else of.bags.sizes == 0
         absent = self.absent[: self.n_single]
+        if (absent < 0).any() and not has_gaps(of.x):
+            return np.zeros(of.n_rows, dtype=bool)  # a column without gaps in which nothing is absent
         for rows in chunks(*of.x.shape):
             empty[rows] &= ((of.x[rows] < 0) | (of.x[rows] == absent)).all(axis=1)
         return empty

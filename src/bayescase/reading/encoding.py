@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import Advice, ParameterError, Setting, TableError, TableWarning
-from ..state import Cells, Codes
+from ..state import Cells, Codes, chunks
 from .bags import LearnedBag, Wishes, count_items, items_of_rows, learn_bag, select_codes, to_cells
 from .features import Feature, Learned, count_codes, learn_feature, local_codes
 from .rules import (
@@ -32,6 +32,7 @@ from .rules import (
     make_rules,
     with_names,
 )
+from .seen import CELLS, Coded, code_columns, count_values
 from .tables import AnyColumn, Marker, SparseColumn, Table, Wanted, has_lists, listed, plain
 
 AMBIGUOUS = -1  # items of several bags are called so
@@ -114,8 +115,10 @@ class Encoding:
         tables = [layout.columns_of(table, "X")]
         if catalogue is not None:
             tables.append(layout.columns_of(catalogue, "candidates"))
+        names = [name for name, _ in layout.singles]
+        known = [count_values(code_columns(columns[: len(names)], names, layout.markers)) for columns in tables]
         singles = [
-            learn_feature(name, [columns[k] for columns in tables], rule, layout.markers)
+            learn_feature(name, [columns[k] for columns in tables], rule, layout.markers, [of[k] for of in known])
             for k, (name, rule) in enumerate(layout.singles)
         ]
         bags = [learn_bag(bag.how, bag.names, [columns[bag.part] for columns in tables], bag.wishes) for bag in layout.bags]
@@ -141,12 +144,16 @@ class Encoding:
         """(codes, number of cells with a value never seen). Unseen values are -1, like missing ones; unseen items are none."""
         parts = self.columns_of(table)
         x = np.empty((table.n_cases, self.n_single), dtype=self.dtype)
-        x[:] = self.offset[: self.n_single]  # what a sparse column does not store
-        unseen = 0
-        for j, (feature, (column, *_)) in enumerate(parts[: self.n_single]):
+        single = [(feature, columns[0]) for feature, columns in parts[: self.n_single]]
+        coded = code_columns([column for _, column in single], [feature.name for feature, _ in single], self.markers)
+        unseen = self.look_up(coded, x)
+        for j, (feature, column) in enumerate(single):
+            if coded[j] is not None:
+                continue
             if isinstance(column, SparseColumn) and feature.type == "count":
                 codes = count_codes(feature, column.values)
                 unseen += int((codes < 0).sum())
+                x[:, j] = self.offset[j]  # what is not stored
                 x[column.rows, j] = np.where(codes < 0, -1, codes + self.offset[j])
             else:
                 read = plain(column, feature.name, self.markers)
@@ -158,6 +165,22 @@ class Encoding:
         counted = [count_items(feature, columns, self.markers) for feature, columns in parts[self.n_single :]]
         cells = to_cells([counts for counts, _ in counted], self.first_item, self.dtype)
         return Codes(x, cells), unseen + sum(new for _, new in counted)
+
+    def look_up(self, coded: Sequence[Coded | None], x: np.ndarray) -> int:
+        """The codes of columns of few values, into x. Returns the number of cells with a value never seen."""
+        tables, unseen = [], 0
+        for j, column in enumerate(coded):
+            if column is not None:
+                codes = local_codes(self.features[j], column.values)
+                table = np.where(codes < 0, -1, codes + self.offset[j]).astype(self.dtype)
+                tables.append((j, column, table, (codes < 0) & ~column.values.missing))
+        for rows in chunks(len(x), len(tables), CELLS) if tables else ():
+            for j, column, table, strange in tables:
+                places = column.places(rows)
+                x[rows, j] = found = table.take(places)
+                if found.min() < 0 and strange.any():
+                    unseen += int(strange.take(places).sum())
+        return unseen
 
     def columns_of(self, table: Table) -> list[tuple[Feature, list[AnyColumn]]]:
         """Each feature with its columns."""

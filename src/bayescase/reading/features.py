@@ -13,6 +13,7 @@ import numpy as np
 
 from ..errors import Advice, ColumnOf, Setting, TableError
 from .rules import Bins, Rule
+from .seen import Seen, labels, seen
 from .tables import EXACT, INFINITE, INT64, AnyColumn, Column, Marker, SparseColumn, plain, word
 
 FEW_INTEGERS = 10  # so many different whole numbers, or fewer, are each a value
@@ -80,30 +81,6 @@ class Feature:
         return len(self.values) if self.source == "columns" else 1
 
 
-class Seen(NamedTuple):
-    """What a column holds: its values, each once, and how often."""
-
-    column: Column  # of the values; none is missing
-    times: np.ndarray  # (values,) of each
-    share: float = 1.0  # of its different numbers that are here, if they are too many to be held
-
-    @property
-    def own(self) -> Counter[Any]:
-        """How often each value occurs: a word, a boolean or a plain number."""
-        return Counter(dict(zip(labels(self.column), self.times.tolist(), strict=True)))
-
-
-def seen(column: Column) -> Seen:
-    """What a whole column holds."""
-    observed = column.observed
-    if column.numeric:
-        values, times = np.unique(observed, return_counts=True)
-    else:
-        counted = Counter(observed.tolist())  # in the order of their first cases
-        values, times = np.fromiter(counted, object, count=len(counted)), np.fromiter(counted.values(), np.int64)
-    return Seen(column._replace(values=values, missing=np.zeros(len(values), dtype=bool)), times)
-
-
 class Learned(NamedTuple):
     """A feature, and whether a person should look at it: whole numbers that were cut, but may be codes."""
 
@@ -114,11 +91,17 @@ class Learned(NamedTuple):
 # --- learning ----------------------------------------------------------------------------------------------------------
 
 
-def learn_feature(name: str, columns: Sequence[AnyColumn], rule: Rule, markers: Sequence[Marker] = ()) -> Learned:
-    """The feature of a column of the table, with the same column of the catalogue perhaps after it."""
+def learn_feature(
+    name: str, columns: Sequence[AnyColumn], rule: Rule, markers: Sequence[Marker], known: Sequence[Seen | None]
+) -> Learned:
+    """The feature of a column of the table, with the same column of the catalogue perhaps after it.
+
+    `known` is what they hold, None where that has yet to be seen.
+    """
     if isinstance(columns[0], SparseColumn) and rule.type in (None, "count"):
         return Learned(learn_counts(name, columns, rule, markers))
-    return learn_seen(name, [seen(plain(column, name, markers)) for column in columns], rule)
+    parts = [part or seen(plain(column, name, markers)) for column, part in zip(columns, known, strict=True)]
+    return learn_seen(name, parts, rule)
 
 
 def learn_seen(name: str, parts: Sequence[Seen], rule: Rule) -> Learned:
@@ -344,14 +327,6 @@ def is_count(values: np.ndarray) -> np.ndarray:
 def check_finite(name: str, *parts: np.ndarray) -> None:
     if any(np.isinf(part).any() for part in parts if part.dtype.kind == "f"):
         raise TableError(INFINITE, column=name)
-
-
-def labels(column: Column) -> list[Any]:
-    """The observed values of a column: words, booleans, or plain numbers."""
-    observed = column.observed
-    if not column.numeric:
-        return list(observed.tolist())
-    return [int(value) if value == np.floor(value) else value for value in observed.tolist()]
 
 
 def sortable(value: Value) -> tuple[int, Any, str]:

@@ -300,13 +300,11 @@ def plain_series(column: nw.Series[Any], name: str, markers: Sequence[Marker]) -
     dtype, missing = column.dtype, column.is_null().to_numpy()
     if dtype in (nw.Categorical, nw.Enum):
         marked = {str(marker) for marker in markers}
-        categories = tuple(str(value) for value in column.cat.get_categories().to_list())
         words = np.full(len(column), None, dtype=object)
         words[~missing] = [str(value) for value in column.drop_nulls().to_list()]
         if marked:
             missing = missing | np.fromiter((word in marked for word in words), dtype=bool, count=len(words))
-        ordered = dtype == nw.Enum or getattr(getattr(column.to_native(), "type", None), "ordered", False)
-        return Column(words, missing, tuple(word for word in categories if word not in marked), bool(ordered))
+        return Column(words, missing, *categories_of(column, markers))
     if dtype.is_temporal():
         raise dates(name)
     if dtype.is_integer() or dtype.is_float():
@@ -319,6 +317,14 @@ def plain_series(column: nw.Series[Any], name: str, markers: Sequence[Marker]) -
             missing = missing | np.fromiter((value in marks for value in objects), dtype=bool, count=len(objects))
         return Column(objects, missing)
     return plain_objects(objects, name, markers)
+
+
+def categories_of(column: nw.Series[Any], markers: Sequence[Marker]) -> tuple[tuple[str, ...], bool]:
+    """(the categories of a column, in order, without those that mean missing; does that order mean anything?)."""
+    marked = {str(marker) for marker in markers}
+    categories = (str(value) for value in column.cat.get_categories().to_list())
+    ordered = column.dtype == nw.Enum or getattr(getattr(column.to_native(), "type", None), "ordered", False)
+    return tuple(word for word in categories if word not in marked), bool(ordered)
 
 
 def plain_objects(objects: np.ndarray, name: str, markers: Sequence[Marker]) -> Column:

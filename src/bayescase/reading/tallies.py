@@ -14,9 +14,10 @@ from ..errors import Advice, Setting, TableError, TableWarning
 from .bags import ItemTally
 from .batches import Part, PartColumn, Source
 from .encoding import Encoding, Layout, lay_out
-from .features import Learned, Seen, learn_seen, seen
+from .features import Learned, learn_seen
 from .files import SUSPECTS, notes_on_suspects, typed
 from .rules import Asked
+from .seen import Seen, seen
 from .tables import AnyColumn, Column, Marker, Table, plain
 from .tables import word as as_word
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..kernels import row_hashes
+from ..kernels import row_hashes, row_means
 from ..state import Cells
 
 NEVER = -1  # the home of a case that may not stand for any cluster
@@ -27,7 +27,8 @@ def prototype_posterior(p: np.ndarray, catalogue: Cells, log_weight: np.ndarray)
     Cases with equal values are one candidate. A candidate of weight zero is never drawn, so it is no tie either.
     """
     hashes = row_hashes(catalogue)
-    order = np.argsort(hashes, kind="stable")
+    order = np.flatnonzero(may_be_among(hashes, hashes[np.unique(p)]))
+    order = order[np.argsort(hashes[order], kind="stable")]
     in_order = hashes[order]
     clusters = []
     for s in range(p.shape[-1]):
@@ -43,6 +44,14 @@ def prototype_posterior(p: np.ndarray, catalogue: Cells, log_weight: np.ndarray)
             found.append(Candidate(int(ties[0]), share, tuple(ties.tolist())))
         clusters.append(tuple(sorted(found, key=lambda c: (-c.probability, c.row))))
     return clusters
+
+
+def may_be_among(hashes: np.ndarray, few: np.ndarray) -> np.ndarray:
+    """Is a hash one of a few? By its first bits: all that are, and a small share of the others."""
+    bits = np.uint64(64 - 20)
+    flags = np.zeros(1 << 20, dtype=bool)
+    flags[few >> bits] = True
+    return np.asarray(flags[hashes >> bits])
 
 
 class Catalogue(NamedTuple):
@@ -99,9 +108,5 @@ def members_first(s: int, found: tuple[Candidate, ...], of: Catalogue, taken: se
 
 def most_typical(rows: np.ndarray, s: int, of: Catalogue) -> int:
     """The row with the largest mean of log φ_s over its values."""
-    cells, log_phi = of.candidates.take(rows), np.log(np.maximum(of.values[:, s], 1e-300))
-    known, row = cells.codes >= 0, np.repeat(np.arange(len(rows)), cells.sizes)
-    total, n = np.zeros(len(rows)), np.bincount(row[known], minlength=len(rows))
-    np.add.at(total, row[known], log_phi[cells.codes[known]])
-    typical = total / np.maximum(n, 1)
-    return int(rows[np.argmax(typical)])
+    log_phi = np.log(np.maximum(of.values[:, s], 1e-300))
+    return int(rows[np.argmax(row_means(of.candidates, rows, log_phi))])

@@ -55,6 +55,7 @@ class Start:
     def __call__(self, rows: slice, cells: Cells) -> np.ndarray:
         """The labels of the cells of some neighbouring rows."""
         z = np.empty(len(cells.codes), dtype=smallest_int(self.S))
+        each = z.reshape(-1, self.width) if self.width else None  # row by row, if rows have as many cells each
         if isinstance(self.start, str) and self.start == "cells":
             for part in chunks(len(z), 1):
                 z[part] = self.rng.integers(self.S, size=part.stop - part.start)
@@ -62,10 +63,18 @@ class Start:
             given = self.start[rows].reshape(-1)
             z[:] = np.where(given < 0, self.rng.integers(self.S, size=given.shape), given)
         else:
-            z[:] = np.repeat(self.of_rows(rows, cells), cells.sizes)
+            labels = self.of_rows(rows, cells).astype(z.dtype)
+            if each is None:
+                z[:] = np.repeat(labels, cells.sizes)
+            else:
+                each[:] = labels[:, None]
         if len(self.data.z_held):
-            held = np.repeat(self.data.z_held[rows], cells.sizes)
-            z[held >= 0] = held[held >= 0]
+            held = self.data.z_held[rows]
+            if each is None:
+                held = np.repeat(held, cells.sizes)
+                z[held >= 0] = held[held >= 0]
+            else:
+                each[held >= 0] = held[held >= 0, None]
         return z
 
     def portion(self, rows: slice, n_cells: int) -> Start:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..errors import BayescaseWarning
-from ..state import Codes, chunks
+from ..state import Codes, chunks, has_gaps
 
 SHOWN = 5  # empty rows that are named
 
@@ -39,6 +39,8 @@ def weigh_gaps(candidates: np.ndarray, q: np.ndarray) -> np.ndarray | None:
 
     Without it a gap would be an advantage: a value that the cluster does not share costs 1 − q, a missing one nothing.
     """
+    if not has_gaps(candidates):
+        return None
     cost = cost_of_gaps(q, candidates.shape[1])
     log_weight = np.concatenate([(candidates[rows] < 0) @ cost for rows in chunks(*candidates.shape)])
     return np.exp(log_weight - log_weight.max())[:, None] if log_weight.any() else None
@@ -50,6 +52,8 @@ def cost_of_gaps(q: np.ndarray, n_single: int) -> np.ndarray:
 
 
 def warn_empty_rows(x: np.ndarray) -> None:
+    if not has_gaps(x):
+        return
     empty = np.concatenate([rows.start + np.flatnonzero((x[rows] < 0).all(axis=1)) for rows in chunks(*x.shape)])
     warn_empty(empty[:SHOWN].tolist(), len(empty))
 

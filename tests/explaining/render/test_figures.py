@@ -55,8 +55,8 @@ def awkward():
 
 @pytest.fixture(scope="module")
 def many(planted):
-    """Thirty clusters of eight hundred features."""
-    return fit(planted(N=90, P=800, V=3, S=30)[0], 30, n_iter=12, n_chains=1)
+    """Twenty clusters of three hundred features."""
+    return fit(planted(N=60, P=300, V=3, S=20)[0], 20, n_iter=12, n_chains=1)
 
 
 def all_plots(model, image_shape=None):
@@ -135,7 +135,7 @@ def test_no_label_is_cut_off_on_recipes_and_images(recipes, images):
 
 def test_many_clusters_and_features_stay_readable_and_what_is_left_out_is_counted(many):
     explanation = many.explain()
-    for figure in all_plots(many, image_shape=(20, 40)):
+    for figure in all_plots(many, image_shape=(15, 20)):
         check_figure(figure)
         wide, high = figure.get_size_inches()
         assert wide <= 20
@@ -144,7 +144,7 @@ def test_many_clusters_and_features_stay_readable_and_what_is_left_out_is_counte
     assert more in words(plots.plot_subspaces(explanation))
     assert more in words(plots.plot_ribbon(many.fitted_))
     assert more in words(plots.plot_history(many.fitted_))
-    assert "not shown: 785 features of the prototype" in words(plots.plot_subspaces(explanation))
+    assert "not shown: 285 features of the prototype" in words(plots.plot_subspaces(explanation))
     assert f"{len(explanation.values) - 30} values not shown" in words(plots.plot_values(explanation))
     cluster = explanation.clusters[0]
     assert f"and {len(cluster.more_often) - 8} more" in words(plots.plot_prototypes(cluster))

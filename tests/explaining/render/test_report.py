@@ -177,15 +177,15 @@ def test_no_absence_is_listed_unless_it_sets_the_cluster_apart(recipes):
         assert all(value == "yes" or name in rare for name, value, *_ in rows)
 
 
-def test_a_model_whose_clusters_are_settled_is_not_shouted_at(words, tmp_path):
+def test_a_model_whose_clusters_are_settled_is_not_shouted_at(keyless, tmp_path):
     """Short on one trace only."""
     for converged, sound, expected in (
         (True, True, "Trust it:"),
         (False, True, "Trust the clusters:"),
         (False, False, "Take care:"),
     ):
-        fitted = dataclasses.replace(words.fitted_)
-        verdict = dataclasses.replace(words.diagnostics_, converged=converged, sound=sound)
+        fitted = dataclasses.replace(keyless.fitted_)
+        verdict = dataclasses.replace(keyless.diagnostics_, converged=converged, sound=sound)
         fitted.__dict__["diagnostics"] = verdict
         write_report(fitted, tmp_path / "x.html")
         text = (tmp_path / "x.html").read_text("utf-8")

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...state import Cells, Data, Hyper, chunks, longest, smallest_int
+from ...state import Cells, Data, Hyper, has_gaps, longest, smallest_int
 from ..contract import Best, Candidates, Counts, Moved
 from .means import OVERLAP_UNIT, add_memberships, add_overlap, fill_counts, find_single, spell_out
 from .rows import score_p, update_z
@@ -36,10 +36,6 @@ def make_block(cells: Cells, width: int, z: np.ndarray | None = None, held: np.n
     z = NONE.astype(np.uint8) if z is None else z.reshape(-1)
     one = np.full(len(cells.first) - 1 if len(z) else 0, -1)
     return Block(cells.codes, z, one, first, held, len(cells.first) - 1, width, int(number), has_gaps(cells.codes))
-
-
-def has_gaps(codes: np.ndarray) -> bool:
-    return any(bool((codes[part] < 0).any()) for part in chunks(len(codes), 1))
 
 
 def width_of(data: Data) -> int:
@@ -159,19 +155,17 @@ class CpuCandidates:
         S = copies.top.shape[1]
         best = Best.none(S, self.most)
 
-        def collect(scratch: Scratch) -> None:
-            score, row, _ = scratch.best
-            better = (score > best.score) | ((score == best.score) & (row < best.row))
-            best.score[better], best.row[better] = score[better], row[better]
-
         self.threads.each(
             self.parts,
             lambda scratch, lo, hi: score_p(self.block, self.log_weight, copies, key, scratch.best, lo, hi),
-            collect,
+            lambda scratch: best.offer(scratch.best.score, scratch.best.row),
         )
         codes, first = self.cells
-        for s, m in enumerate(best.row):
-            best.codes[s, : first[m + 1] - first[m]] = codes[first[m] : first[m + 1]]
+        if self.block.width:
+            best.codes[:] = codes.reshape(-1, self.most)[best.row]
+        else:
+            for s, m in enumerate(best.row):
+                best.codes[s, : first[m + 1] - first[m]] = codes[first[m] : first[m + 1]]
         best.log_weight[:] = self.log_weight[best.row, np.arange(S) % self.log_weight.shape[1]]
         best.row[:] += self.block.number
         return best

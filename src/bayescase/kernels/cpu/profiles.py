@@ -40,6 +40,24 @@ def best_profile(cells: Cells, width: int, profiles: np.ndarray, closed: np.ndar
     return labels
 
 
+def row_means(cells: Cells, rows: np.ndarray, of_code: np.ndarray) -> np.ndarray:
+    """(rows,) The mean of a number that each code has, over the observed cells of some rows; 0 if there are none."""
+    mean = np.empty(len(rows))
+    fill_means(*cells, rows, of_code, mean)
+    return mean
+
+
+@compiled
+def fill_means(codes, first, rows, of_code, mean):
+    for k in range(len(rows)):
+        total, n = 0.0, 0
+        for c in range(first[rows[k]], first[rows[k] + 1]):
+            if codes[c] >= 0:
+                total += of_code[codes[c]]
+                n += 1
+        mean[k] = total / max(n, 1)
+
+
 @compiled
 def sum_block(block, table, lanes, lo, hi, sums):
     block_sums(block, table, lanes, lo, hi, sums)

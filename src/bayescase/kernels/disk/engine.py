@@ -230,12 +230,8 @@ class DiskCandidates:
             score_p(block, self.weights(rows), copies, key, scratch.best, 0, size)
             scratch.best.row[:] += rows.start
 
-        def collect(scratch: Scratch) -> None:
-            score, row, _ = scratch.best
-            better = (score > best.score) | ((score == best.score) & (row < best.row))
-            best.score[better], best.row[better] = score[better], row[better]
-
-        self.threads.each([(b, b + 1) for b in range(cached.n_blocks)], work, collect)
+        blocks = [(b, b + 1) for b in range(cached.n_blocks)]
+        self.threads.each(blocks, work, lambda scratch: best.offer(scratch.best.score, scratch.best.row))
         for s, m in enumerate(best.row.tolist()):
             codes = cached.candidate_cells(slice(m, m + 1)).codes
             best.codes[s, : len(codes)] = codes
