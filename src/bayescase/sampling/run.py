@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import BayescaseWarning
-from ..kernels import DiskEngine, Driver, Engine, open_engine
+from ..kernels import ClusterEngine, DiskEngine, Driver, Engine, open_engine
 from . import checkpoint as checkpoints
 from .chain import Chain
 from .checkpoint import Stage
@@ -75,7 +75,11 @@ class Run:
         def new(number: int, driver: Driver) -> Chain:
             return Chain(number, problem, self.engine.rows(number), self.engine.candidates, driver, mover)
 
-        self.chains: list[Chain] = self.each(new, range(n_chains))
+        try:
+            self.chains: list[Chain] = self.each(new, range(n_chains))
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def plan(self) -> Plan:
@@ -186,6 +190,9 @@ def engine_of(problem: Problem, S: int, n_jobs: int, device: str) -> Engine:
     stored = problem.stored
     if stored is None:
         return open_engine(problem.data, S, problem.plan.n_chains, n_jobs, device, problem.plan.sampler)
+    if stored.client is not None:
+        n_chains = problem.plan.n_chains
+        return ClusterEngine(stored.client, stored.cached, problem.data, stored.log_weight, stored.folder, S, n_chains)
     return DiskEngine(stored.cached, problem.data, stored.log_weight, stored.folder, S, n_jobs)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from ...state import Cells, Data, Hyper, chunks, has_gaps, longest, smallest_int
 from ..contract import Best, Candidates, Counts, Moved
-from .means import add_memberships, add_overlap, fill_counts, find_single, spell_out
+from .means import OVERLAP_UNIT, add_memberships, add_overlap, fill_counts, find_single, spell_out
 from .rows import score_p, update_z
 from .tables import Copies, Scratch, Tables
 from .threads import Threads, threads_for
@@ -86,9 +86,9 @@ class CpuRows:
         return mean
 
     def overlap(self) -> np.ndarray:
-        total = np.zeros((self.S, self.S))
+        total = np.zeros((self.S, self.S), dtype=np.int64)
         add_overlap(self.block, self.memberships, total)
-        return total
+        return total / OVERLAP_UNIT
 
     def add_memberships(self, hyper: Hyper, to: np.ndarray, weight: float) -> None:
         self.threads.each(
