@@ -23,6 +23,7 @@ OPTIONS = {
     "candidates": "--candidates",
     "case_names": "--id",
     "checkpoint": "--checkpoint",
+    "client": "--dask",
     "cv": "--folds",
     "data": "--data",
     "delimiter": "--delimiter",
@@ -37,6 +38,7 @@ OPTIONS = {
     "max_iter": "--max-iterations",
     "min_cases": "--min-cases",
     "missing_values": "--missing",
+    "moves": "--moves",
     "n_chains": "--chains",
     "n_clusters": "-k",
     "n_iter": "--iterations",
@@ -50,8 +52,13 @@ OPTIONS = {
     "tolerance": "--tolerance",
     "top_values": "--top",
 }
-FLAGS = ("admin_password", "header", "keep_draws", "paper_mode")  # options without a value
-DATA = {"X": "The data", "n_samples": "The number of cases", "fold": "`bayescase fold`"}  # what is given or done, not set
+FLAGS = ("admin_password", "header", "keep_draws", "moves", "paper_mode")  # options without a value
+DATA = {  # what is given or done, not set
+    "X": "The data",
+    "n_samples": "The number of cases",
+    "fold": "`bayescase fold`",
+    "explain_differences": "`bayescase explain --differences`",
+}
 OF_STUDIES = (  # parameters that are called as their options
     *("admin_password", "admission", "arms", "break_every", "break_seconds", "column", "items_per_block", "keep_days"),
     *("language", "layout", "lda", "options", "order", "overlap", "paper_mode", "path", "platform", "port", "practice"),
