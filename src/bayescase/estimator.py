@@ -617,12 +617,11 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             Memberships; each row sums to 1.
         """
         check_is_fitted(self)
-        n_jobs = effective_n_jobs(self.n_jobs)
         if is_dask(X):
             return lazily(X, predicting.Folding(self.fitted_, "memberships"), list(self.get_feature_names_out()))
         if is_large(X):
-            return np.concatenate([predicting.memberships(self.fitted_, part, n_jobs) for part in self._encode_parts(X)])
-        return predicting.memberships(self.fitted_, self._encode(X), n_jobs)
+            return np.concatenate([self._memberships(part) for part in self._encode_parts(X)])
+        return self._memberships(self._encode(X))
 
     def predict(self, X: TableLike) -> np.ndarray:
         """The cluster with the largest membership for each case; not yet computed for a collection of Dask.
@@ -641,8 +640,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         if is_dask(X):
             return lazily(X, predicting.Folding(self.fitted_, "labels"), np.int64)
         if is_large(X):
-            n_jobs, parts = effective_n_jobs(self.n_jobs), self._encode_parts(X)
-            return np.concatenate([predicting.memberships(self.fitted_, part, n_jobs).argmax(axis=1) for part in parts])
+            return np.concatenate([self._memberships(part).argmax(axis=1) for part in self._encode_parts(X)])
         return np.argmax(self.predict_proba(X), axis=1)
 
     def score_samples(self, X: TableLike) -> np.ndarray:
@@ -711,6 +709,10 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         seed = None if random_state is None else check_random_state(random_state).randint(2**31 - 1)
         cases, labels = predicting.sample(self.fitted_, n_samples, seed)
         return self.fitted_.encoding.decode(*cases), labels
+
+    def _memberships(self, cases: Codes) -> np.ndarray:
+        check_device(self.device, self.sampler)
+        return predicting.memberships(self.fitted_, cases, effective_n_jobs(self.n_jobs), self.device)
 
     def _encode(self, X: TableLike) -> Codes:
         check_is_fitted(self)

@@ -17,9 +17,9 @@ from .state import Cells, Codes
 SCORE, DRAW = 1 << 21, 1 << 22  # streams of random numbers beside FOLD
 
 
-def memberships(fitted: Fitted, cases: Codes, n_jobs: int = 1) -> np.ndarray:
+def memberships(fitted: Fitted, cases: Codes, n_jobs: int = 1, device: str = "cpu") -> np.ndarray:
     """(N, S) Posterior mean of π of cases, folded into the fitted clusters."""
-    return fitted.folds.memberships(cases, n_jobs)
+    return fitted.folds.memberships(cases, n_jobs, device)
 
 
 class Folding:

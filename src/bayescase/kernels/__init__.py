@@ -14,7 +14,7 @@ from .cpu.threads import Threads, threads_for
 from .disk.engine import DiskEngine
 from .driver import Driver, sweeps
 from .evidence import ClusterEvidence
-from .opening import check_device, open_engine
+from .opening import check_device, fold_cases, open_engine
 from .rng import stream
 
 __all__ = [
@@ -40,6 +40,7 @@ __all__ = [
     "collect",
     "copied",
     "fill_rough",
+    "fold_cases",
     "fold_in",
     "log_probability",
     "make_block",
