@@ -369,7 +369,7 @@ def test_out_of_core_says_what_it_cannot_do(folder):
     assert "--label needs the table in memory" in refused("fit", data, "--label", "cluster", "--out-of-core", code=2)
     assert "--id needs the table in memory" in refused("fit", data, "--id", "case", "--out-of-core", code=2)
     assert "cannot go with standard input" in refused("fit", "-", "--out-of-core", code=2)
-    assert "--cache needs --out-of-core" in refused("fit", data, "--cache", "here", code=2)
+    assert "--cache needs --out-of-core or --dask" in refused("fit", data, "--cache", "here", code=2)
     assert refused("fit", folder / "nothing.csv", "--out-of-core").startswith("There is no file or folder")
     collapsed = refused("fit", data, "--drop", "case", "--sampler", "collapsed", "--out-of-core")
     assert collapsed == "--sampler collapsed needs the table in memory; here it is read in parts."

@@ -23,6 +23,7 @@ OPTIONS = {
     "candidates": "--candidates",
     "case_names": "--id",
     "checkpoint": "--checkpoint",
+    "client": "--dask",
     "cv": "--folds",
     "data": "--data",
     "delimiter": "--delimiter",

@@ -3,6 +3,7 @@
 `contract` says what an engine must offer; the CPU is one, a GPU another. `Driver` and `sweeps` move a chain.
 """
 
+from .cluster.engine import ClusterEngine
 from .contract import Best, Candidates, Counts, Engine, Moved, Rows
 from .cpu.engine import CpuCandidates, CpuEngine, CpuRows, make_block
 from .cpu.means import copied
@@ -20,6 +21,7 @@ __all__ = [
     "PARTICLES",
     "Best",
     "Candidates",
+    "ClusterEngine",
     "ClusterEvidence",
     "Counts",
     "CpuCandidates",

@@ -79,7 +79,7 @@ def check_large(settings: Settings, given: Given, device: str) -> None:
             raise ParameterError("{parameter} needs the table in memory; here it is read in parts.", parameter=setting)
 
 
-def prepare_large(cached: Cached, settings: Settings, given: Given, seed: int, folder: Path) -> Problem:
+def prepare_large(cached: Cached, settings: Settings, given: Given, seed: int, folder: Path, client: Any = None) -> Problem:
     """A Problem from the codes of a table on disk: that of the same table in memory, but for where the cases are."""
     encoding, about = cached.encoding, cached.about
     settings, N = settings.for_features(encoding), len(cached)
@@ -103,7 +103,7 @@ def prepare_large(cached: Cached, settings: Settings, given: Given, seed: int, f
     if settings.auto:
         hyper = hyper._replace(gamma=gamma_by_counts(counts, encoding.offset, N, N if data.own_cases else len(data.candidates)))
     plan = make_plan(settings, None, hyper.alpha == 0, seed)
-    return Problem(encoding, data, hyper, learn, plan, np.array(about.n_i), Stored(cached, folder, log_weight, rows))
+    return Problem(encoding, data, hyper, learn, plan, np.array(about.n_i), Stored(cached, folder, log_weight, rows, client))
 
 
 def take(cached: Cached, rows: np.ndarray) -> Codes:

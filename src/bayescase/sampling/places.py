@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 from ..errors import ParameterError, Setting
 from ..reading.tallies import Progress
@@ -25,7 +26,7 @@ class Place:
         self.temporary = Path(tempfile.mkdtemp(prefix="bayescase-"))  # goes with the model
         weakref.finalize(self, shutil.rmtree, self.temporary, ignore_errors=True)
         beside = None if checkpoint is None else f"{os.fspath(checkpoint)}{ROWS}"
-        self.folder = Path(cache or beside or self.temporary)
+        self.folder = Path(cache or beside or self.temporary).absolute()  # workers are in folders of their own
         self.results = self.folder if self.given else self.temporary
         self.checkpoint = checkpoint
         try:
@@ -49,7 +50,9 @@ class Place:
         if self.given or (not finished and self.checkpoint is not None):
             return
         for path in self.folder.iterdir():
-            if path.suffix != ".npy":
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            elif path.suffix != ".npy":
                 path.unlink()
         if self.checkpoint is not None:
             shutil.rmtree(self.folder, ignore_errors=True)
@@ -71,6 +74,25 @@ def lock(folder: Path) -> int:
             "Another run is using the folder {parameter}; give each run its own.", parameter=Setting("cache", os.fspath(folder))
         ) from None
     return file
+
+
+LOST = ("KilledWorker", "CommClosedError", "FutureCancelledError", "CancelledError")  # of Dask, in all its versions
+
+
+@contextmanager
+def lost_tasks(client: Any) -> Iterator[None]:
+    """What a cluster says that lost too many workers, or is gone."""
+    try:
+        yield
+    except Exception as error:
+        if client is None or type(error).__name__ not in LOST:
+            raise
+        why = " ".join(str(error).split())[:200]
+        raise ParameterError(
+            "The cluster lost too many workers, or is gone ({why}); with a {parameter} the run can go on when it is back.",
+            why=why,
+            parameter="checkpoint",
+        ) from error
 
 
 @contextmanager
