@@ -51,9 +51,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Read DATA, a file or a folder of files, in parts, and keep it on disk: for tables larger than memory.",
 )
-@click.option(
-    "--cache", metavar="FOLDER", help="Where --out-of-core and --dask keep codes and labels; they stay for the next run."
-)
+@click.option("--cache", metavar="FOLDER", help="Where --out-of-core and --dask keep codes and labels, also for the next run.")
 @click.option(
     "--dask", metavar="ADDRESS", help="Read and fit DATA on a cluster of Dask, tcp://host:8786, whose workers see it."
 )

@@ -286,8 +286,7 @@ class ClusterCandidates:
         for score, row in workers.gather(
             workers.submit(tasks.score, workers.every, [shared] * len(workers.codes), workers.codes)
         ):
-            better = (score > best.score) | ((score == best.score) & (row < best.row))
-            best.score[better], best.row[better] = score[better], row[better]
+            best.offer(score, row)
         for s, m in enumerate(best.row.tolist()):
             codes = self.cached.candidate_cells(slice(m, m + 1)).codes
             best.codes[s, : len(codes)] = codes
