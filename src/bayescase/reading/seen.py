@@ -70,7 +70,9 @@ class Coded(NamedTuple):
             cells[cells != cells] = 0
             return cells.astype(np.intp)
         if cells.dtype != np.uint8 or self.low:
-            cells = cells.astype(np.intp) - self.low
+            cells = cells.astype(np.intp)
+        if self.low:
+            cells -= self.low
         return cells
 
 
@@ -112,7 +114,7 @@ def ranges(columns: Sequence[np.ndarray]) -> list[tuple[int, int]]:
         for k, column in enumerate(columns):
             if not whole[k] or column.dtype.itemsize == 1:
                 continue
-            cells = column[rows]
+            cells = np.ascontiguousarray(column[rows])  # minima and maxima are faster so
             if cells.dtype.kind == "f":
                 cells = cells[cells == cells]
                 whole[k] = bool((np.abs(cells) < MOST).all() and (cells == np.floor(cells)).all())  # so far from 0, at most
