@@ -332,7 +332,7 @@ def test_more_needs_the_run_and_takes_nothing_else(folder, tmp_path):
 def test_auto_that_reaches_its_cap(folder):
     result = call("fit", folder / "data.csv", "-k", "auto", "--max-clusters", 2, "--id", "case", "--drop", "cluster", *SHORT)
     assert "2 clusters, as many as were allowed" in result.stdout
-    assert "All 2 clusters that it may have are in use" in result.stdout
+    assert "All 2 clusters that were allowed are in use" in result.stdout
     assert "Allow more with --max-clusters 4, tell them as fewer by `bayescase fold`" in result.stdout
     assert "Note: All 2 clusters that -k auto may find are in use" in result.stderr
 

@@ -159,7 +159,7 @@ def test_too_few_clusters_allowed_is_said(planted):
     with pytest.warns(UserWarning, match=said):
         model = BayesianCaseModel("auto", **QUICK | {"max_clusters": 2}).fit(x)
     found, explained = model.diagnostics_, model.explain()
-    assert found.verdict.startswith("All 2 clusters that it may have are in use, so there may be more")
+    assert found.verdict.startswith("All 2 clusters that were allowed are in use, so there may be more")
     assert found.advice.startswith("Allow more with max_clusters=4, tell them as fewer by fold")
     assert not found.converged
     assert explained.capped

@@ -32,6 +32,7 @@ from bayescase.sampling.diagnostics import (
     is_settled,
     r_hat,
     stopped_early,
+    what_differs,
 )
 from bayescase.sampling.differing import Counts
 from bayescase.sampling.plan import Round
@@ -279,6 +280,15 @@ def test_what_people_read_first_has_no_terms_of_the_trade(x, overlap):
         first = f"{said.verdict} {said.advice}"
         assert not re.search(r"R-hat|ESS|effective|log joint|entropy|purity|burn-in|None of 1 ", first)
         assert all(sentence[0].isupper() or sentence[0].isdigit() for sentence in re.split(r"(?<=\.) ", first.strip()))
+
+
+def test_what_differs_is_counted_in_words():
+    assert what_differs(Counts(0, 4, 1, 120)) == (
+        "None of 4 clusters is the same in all chains; 1 of 120 cases belongs to one cluster or another."
+    )
+    assert what_differs(Counts(1, 1, 0, 10)).startswith("Every case has the same main cluster in all chains")
+    assert what_differs(Counts(0, 1, 3, 10)).startswith("The only cluster is not the same in all chains; 3 of 10 cases belong")
+    assert what_differs(None) == ""
 
 
 def test_a_run_at_its_cap_or_stopped_says_so_first():

@@ -82,10 +82,13 @@ def as_option(setting: Setting) -> str | None:
         return f"{option} unset"
     if value is UNSET or setting.parameter in FLAGS:
         return option if column is None else f"{option} of {column!r}"
+    if setting.parameter == "feature_types" and isinstance(value, dict):
+        return " ".join(f"--drop {shlex.quote(str(name))}" for name in value)
     if setting.parameter == "feature_types" and value == "drop":
         return "--drop" if column is None else f"--drop {shlex.quote(str(column))}"
     if setting.parameter == "bags" and column is not None:
-        return f"{option} {shlex.quote(str(column))} --separator {shlex.quote(str(value))}"
+        between = str(value) if str(value).isalnum() else repr(str(value))  # a bare comma would be lost in a sentence
+        return f"{option} {shlex.quote(str(column))} --separator {between}"
     if setting.parameter == "image_shape":
         return f"{option} {' '.join(map(str, value))}"
     text = ",".join(value) if setting.parameter == "arms" else as_text(value)

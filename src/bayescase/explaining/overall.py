@@ -214,6 +214,8 @@ class DifferencesExplanation(Explanation):
             same = f"{every.capitalize()} found the same clusters"
             others = f"{moving} {'is' if len(self.cases) == 1 else 'are'} not in the same one in each of them"
             return f"{same}; {others}." if self.cases else f"{same}, and every case is in the same one in each of them."
+        if not self.cases:
+            return f"Every case has the same main cluster in {every}; what differs is how much of it belongs there."
         certain = [self.title_of(c.cluster) for c in self.clusters if c.same]
         which = f": {listed(certain, FLOWS)}" if certain else ""
         n, of = len(certain), f"of {counted(len(self.clusters), 'cluster')}"

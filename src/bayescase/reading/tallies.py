@@ -16,6 +16,7 @@ from .batches import Part, PartColumn, Source
 from .encoding import Encoding, Layout, lay_out
 from .features import Learned, learn_seen
 from .files import SUSPECTS, notes_on_suspects, typed
+from .notes import Refusals
 from .rules import Asked
 from .seen import Seen, seen
 from .tables import AnyColumn, Column, Marker, Table, plain
@@ -233,9 +234,10 @@ def finish(layout: Layout, singles: Sequence[ColumnTally], bags: Sequence[Bag], 
     learned: list[Learned] = []
     notes: list[TableWarning] = []
     suspects: dict[str, list[str]] = {}
+    refusals = Refusals()
     for k, (tally, (name, rule)) in enumerate(zip(singles, layout.singles, strict=True)):
         parts = [tally.seen()] + ([seen(plain(catalogue[k], name, layout.markers))] if catalogue else [])
-        learned.append(learn_seen(name, parts, rule))
+        learned.append(refusals.each(learn_seen, name, parts, rule))
         for word in set(SUSPECTS).intersection(tally.counted if tally.spelled and not parts[0].column.numeric else ()):
             if word not in layout.markers:
                 suspects.setdefault(word, []).append(name)
@@ -247,6 +249,7 @@ def finish(layout: Layout, singles: Sequence[ColumnTally], bags: Sequence[Bag], 
                     n=round(1 / parts[0].share),
                 )
             )
+    refusals.say()
     of_bags = []
     for bag, of in zip(bags, layout.bags, strict=True):
         cases = [bag.cases] + ([bag.tally.count(catalogue[of.part])] if catalogue else [])

@@ -322,11 +322,13 @@ def what_differs(counts: Counts | None) -> str:
     """ "3 of 4 clusters are the same in all chains; 14 of 120 cases belong to one cluster or another."; "" if not known."""
     if counts is None:
         return ""
+    if not counts.moving:
+        return "Every case has the same main cluster in all chains; what differs is how much of it belongs there."
     clusters = f"{counts.same or 'None'} of {counts.clusters} clusters {'are' if counts.same > 1 else 'is'}"
-    cases = (
-        f"{counts.moving:,} of {counts.cases:,} cases {'belongs' if counts.moving == 1 else 'belong'} to one cluster or another"
-    )
-    return f"{clusters} the same in all chains; {cases}."
+    if counts.clusters == 1:
+        clusters = f"The only cluster is{'' if counts.same else ' not'}"
+    belong = f"{'belongs' if counts.moving == 1 else 'belong'} to one cluster or another"
+    return f"{clusters} the same in all chains; {counts.moving:,} of {counts.cases:,} cases {belong}."
 
 
 def at_the_cap(found: Diagnostics, most: int, folded: bool = False) -> Diagnostics:

@@ -290,8 +290,9 @@ def main_labels(chains: list[ChainDraws], relabel: np.ndarray, equals: Equals, r
         for few in chunks(len(memberships), relabel.shape[1], FEW):
             labels[few] = memberships[few][:, of].argmax(axis=1)
         if len(equals.rows):
-            sums = np.add.reduceat(np.asarray(memberships)[equals.rows], equals.first, axis=0)
-            labels[equals.rows] = np.repeat(sums[:, of].argmax(axis=1), equals.sizes)
+            columns = (np.asarray(memberships)[:, s] for s in of)  # one at a time: all of them are much
+            sums = np.column_stack([np.add.reduceat(column[equals.rows], equals.first) for column in columns])
+            labels[equals.rows] = np.repeat(sums.argmax(axis=1), equals.sizes)
         found.append(labels)
     return np.stack(found)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from threading import Lock
 from typing import Any
 
@@ -19,6 +18,7 @@ from .rows import CudaRows
 
 CHAINS_AT_ONCE = 2
 FOR_A_THREAD = 1 << 12  # entries of the driver's tables: with fewer, a thread costs more than it saves
+GUESSES = 16  # prototypes that `score` begins with: the better the best of them, the fewer candidates need a second look
 LEAST_ROWS = 1 << 10  # of a block, unless there are fewer
 
 
@@ -43,12 +43,12 @@ class CudaCandidates:
             {
                 "adds": (((cells.n_values + 1) * lanes_for(S),), np.float32),
                 "top": ((max(data.book.n_single, 1), S), np.float64),
-                "guess": ((len(cells.blocks), n_chains, S), np.int64),
+                "guess": ((len(cells.blocks), max(GUESSES, n_chains), S), np.int64),
             },
         )
         self.workers = Workers(machine, cells, lambda: Desk(machine, S))
-        none = np.zeros((len(cells.blocks), S), dtype=np.int64)
-        self.guesses = deque([none] * n_chains, n_chains)  # the last prototypes of the chains, in every block
+        self.guesses = np.zeros_like(self.copies.here["guess"])  # the last prototypes of the chains, in every block
+        self.n_scored = 0
         self.lock = Lock()  # chains share these buffers
         self.log_weight = data.log_weight
 
@@ -85,7 +85,7 @@ class CudaCandidates:
     def find_best(self, copies: Copies, key: np.uint64) -> tuple[np.ndarray, np.ndarray]:
         """(rows, scores) of the best candidates."""
         top, blocks = {"top": copies.top} if len(copies.top) else {}, self.cells.blocks
-        self.copies.send(adds=copies.adds, guess=np.stack(self.guesses, axis=1), **top)
+        self.copies.send(adds=copies.adds, guess=self.guesses, **top)
         there, number_of = self.copies.there, {block.rows.start: b for b, block in enumerate(blocks)}
         rows, scores = np.zeros((len(blocks), self.S), dtype=np.int64), np.empty((len(blocks), self.S))
 
@@ -105,7 +105,7 @@ class CudaCandidates:
                 np.int64(self.number + block.rows.start),
                 np.int32(self.cells.n_values),
                 there["guess"][b],
-                np.int32(len(self.guesses)),
+                np.int32(self.guesses.shape[1]),
                 np.uint64(key),
                 desk.block_score,
                 desk.block_row,
@@ -117,7 +117,8 @@ class CudaCandidates:
             rows[b], scores[b] = found["row"], found["score"]
 
         self.workers.each(work)
-        self.guesses.append(rows)
+        self.guesses[:, self.n_scored % self.guesses.shape[1]] = rows
+        self.n_scored += 1
         best = scores.argmax(axis=0)  # the first of equal ones
         starts, every = np.array([block.rows.start for block in blocks]), np.arange(self.S)
         return starts[best] + rows[best, every], scores[best, every]
