@@ -18,8 +18,8 @@ KEPT = Path(__file__).parents[2] / ".pytest_cache" / "mutants"
 
 RNG, MODEL, HYPER, MOVES = "kernels/rng.py", "model.py", "sampling/hyper.py", "sampling/moves.py"
 DRIVER, EQUATIONS = "kernels/driver.py", "kernels/equations.py"
-CPU = ("rows", "relabel", "cells", "tables", "collapsed", "engine", "bags")
-ROWS, RELABEL, CELLS, TABLES, COLLAPSED, ENGINE, BAGS = (f"kernels/cpu/{name}.py" for name in CPU)
+CPU = ("rows", "relabel", "cells", "tables", "collapsed", "engine", "bags", "lanes_math")
+ROWS, RELABEL, CELLS, TABLES, COLLAPSED, ENGINE, BAGS, LANES = (f"kernels/cpu/{name}.py" for name in CPU)
 
 EARLY_PHI = """    update_p_omega_early = driver.update_p_omega(hyper, state, candidates, key)
     moved = rows.update_z(driver.tables, np.uint64(derive(key, ROW)), by_cell)
@@ -111,6 +111,13 @@ BROKEN = {
     ),
     "candidates ruled out too soon": (ROWS, ENGINE, "score_p", "at + s0, weight, score)", "at + s0, weight - 2.0, score)"),
     "own label counted twice": (RELABEL, RELABEL, "relabel_whole", "s, own, S)", "s, np.int64(-1), S)"),
+    "rejected draws kept": (
+        LANES,
+        LANES,
+        "draw_log_gammas",
+        "return log_gamma(shape, derive(key, np.int64(1)))\n    h =",
+        "return log(shape)\n    h =",
+    ),
     "held omega summed out": (
         TABLES,
         DRIVER,

@@ -1,7 +1,8 @@
 """Sixteen float32 at a time: exp, log, and draws of Gamma variables on the log scale.
 
-A Gamma draw needs four uniform numbers of 32 bits each, from two hashes. What the vector cannot decide, one lane in thirty, is
-left as NaN, and `log_gamma_again` decides it in float64 from the same numbers, by the same rule (Marsaglia and Tsang 2000).
+A Gamma draw needs four uniform numbers of 32 bits each, from two hashes. What the vector cannot decide is left as NaN, and
+`log_gamma_again` decides it in float64 from the same numbers, by the same rule (Marsaglia and Tsang 2000). One lane in thirty
+is rejected, and drawn from other numbers.
 """
 
 from math import cos, log, pi, sqrt
@@ -20,6 +21,7 @@ from .intrinsics import _F32, _F64, WIDTH, _at, _lanes, first_lanes, store
 _I32, _I64 = ir.VectorType(ir.IntType(32), WIDTH), ir.VectorType(ir.IntType(64), WIDTH)
 _GAMMA, _M1, _M2 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB  # as in `rng`
 LARGE = 1000.0  # of a shape: beyond, float32 has too few digits for the second test
+CLEARLY = 0.01  # rejected by more than float32 can be wrong below that
 LOWEST = -87.0  # exp is 0 below; float32 has nothing smaller but subnormal numbers
 HIGHEST = 88.0
 
@@ -141,11 +143,11 @@ def wide_log(typing_context, wide):
 
 
 @intrinsic
-def undecided(typing_context, lanes):
-    """Which lanes are NaN, as bits."""
+def no_number(typing_context, lanes):
+    """Which lanes are NaN or ∞, as bits."""
 
     def generate(context, builder, signature, args):
-        bits = builder.bitcast(builder.fcmp_unordered("uno", args[0], args[0]), ir.IntType(WIDTH))
+        bits = builder.bitcast(builder.fcmp_unordered(">=", args[0], _const(float("inf"))), ir.IntType(WIDTH))
         return builder.zext(bits, ir.IntType(64))
 
     return types.int64(lanes), generate
@@ -153,7 +155,7 @@ def undecided(typing_context, lanes):
 
 @intrinsic
 def log_gamma_lanes(typing_context, keys, index, number, shapes):
-    """log of Gamma(shape, 1) draws for shapes[index : index + WIDTH], a flat float32 array; NaN where it is undecided.
+    """log of Gamma(shape, 1) draws for shapes[index : index + WIDTH], a flat float32 array; ∞ if rejected, NaN if undecided.
 
     Lane k is the draw of the key derive(keys[index + k], number); keys is a flat uint64 array.
     """
@@ -179,12 +181,15 @@ def log_gamma_lanes(typing_context, keys, index, number, shapes):
         x2 = builder.fmul(x, x)
         sure = builder.fcmp_ordered("<", u3, builder.fsub(_const(1.0), builder.fmul(builder.fmul(x2, x2), _const(0.0331))))
         ratio = builder.fmul(d, builder.fadd(builder.fsub(_const(1.0), v3), log_v))
-        second = builder.fcmp_ordered("<", _log(builder, u3), builder.fadd(builder.fmul(x2, _const(0.5)), ratio))
-        second = builder.and_(second, builder.fcmp_ordered("<", d, _const(LARGE)))
+        over = builder.fsub(_log(builder, u3), builder.fadd(builder.fmul(x2, _const(0.5)), ratio))
+        exact = builder.fcmp_ordered("<", d, _const(LARGE))
+        second = builder.and_(builder.fcmp_ordered("<", over, _const(0.0)), exact)
         accepted = builder.and_(positive, builder.or_(sure, second))
+        rejected = builder.and_(builder.fcmp_ordered(">", over, _const(CLEARLY)), builder.and_(exact, positive))
         boost = builder.select(small, builder.fdiv(_log(builder, u4), shape), _const(0.0))
         value = builder.fadd(builder.fadd(_log(builder, d), log_v), boost)
-        return builder.select(accepted, value, _const(float("nan")))
+        left = builder.select(rejected, _const(float("inf")), _const(float("nan")))
+        return builder.select(accepted, value, left)
 
     return _lanes(keys, types.intp, types.int64, shapes), generate
 
@@ -216,8 +221,10 @@ def may_win(typing_context, key, s, sums, at, add, score):
 
 
 @inner
-def log_gamma_again(shape, key):
-    """What `log_gamma_lanes` left undecided for this lane's key, in float64."""
+def log_gamma_again(shape, key, rejected):
+    """What `log_gamma_lanes` left for this lane's key, in float64: a decision by the same numbers, or other numbers."""
+    if rejected:
+        return log_gamma(shape, derive(key, np.int64(1)))
     h = derive(key, np.int64(0))
     u1, u2, u3 = half(key >> np.uint64(32)), half(key & np.uint64(0xFFFFFFFF)), half(h >> np.uint64(32))
     d = (shape + 1.0 if shape < 1.0 else shape) - 1.0 / 3.0
@@ -242,9 +249,9 @@ def draw_log_gammas(keys, number, shapes, S, out, at):
     for s0 in range(0, len(shapes), WIDTH):
         drawn = first_lanes(log_gamma_lanes(keys, s0, number, shapes), S - s0, np.float32(0.0))
         store(out, at + s0, drawn)
-        left, s = undecided(drawn), s0
+        left, s = no_number(drawn), s0
         while left:
             if left & 1:
-                out[at + s] = log_gamma_again(np.float64(shapes[s]), derive(keys[s], number))
+                out[at + s] = log_gamma_again(np.float64(shapes[s]), derive(keys[s], number), out[at + s] == np.inf)
             left >>= 1
             s += 1
