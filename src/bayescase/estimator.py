@@ -366,9 +366,9 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         cache: str | PathLike[str] | None,
     ) -> BayesianCaseModel:
         """`fit` for a table that stays on disk."""
-        check_large(settings, given, self.device)
         client = find_client(self.client, X)
         source = X if isinstance(X, Source) else from_dask(X, client) if is_dask(X) else open_source(X)
+        check_large(settings, given, self.device)
         if client is not None and source.cluster is None:
             source = source._replace(cluster=DaskCluster(client))
         catalogue = given.candidates if isinstance(given.candidates, Table) else None
