@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from os import PathLike, fspath
 from os import path as os_path
 from typing import Any, Literal
@@ -981,6 +982,11 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         # scikit-learn's sparse checks read this of everything that has predict_proba: more than two columns
         tags.classifier_tags = ClassifierTags(multi_class=True)
         return tags
+
+    def __sklearn_clone__(self) -> BayesianCaseModel:
+        alone: BayesianCaseModel = super(BayesianCaseModel, copy(self)).__sklearn_clone__()
+        alone.client = self.client  # it stands for a cluster, and cannot be copied
+        return alone
 
     def __getstate__(self) -> dict[str, Any]:
         kept = super().__getstate__().items()  # threads and files cannot be pickled

@@ -135,6 +135,21 @@ def test_predict(folder, tmp_path):
     assert found[0]["case"] == 0
 
 
+def test_predict_in_parts_writes_the_same(folder, tmp_path, monkeypatch):
+    from bayescase.reading import batches
+
+    monkeypatch.setattr(batches, "CSV_BYTES", 300)
+    for name in ("whole.csv", "whole.jsonl"):
+        call("predict", folder / "model.bcm", folder / "data.csv", "-o", tmp_path / name)
+        parts = tmp_path / name.replace("whole", "parts")
+        said = call("predict", folder / "model.bcm", folder / "data.csv", "--out-of-core", "-o", parts).stderr
+        assert "40 cases are written to" in said
+        assert parts.read_text() == (tmp_path / name).read_text()
+    assert "needs -o FILE" in refused("predict", folder / "model.bcm", folder / "data.csv", "--out-of-core", code=2)
+    stdin = refused("predict", folder / "model.bcm", "-", "--out-of-core", "-o", tmp_path / "x.csv", code=2)
+    assert "cannot go with standard input" in stdin
+
+
 def test_predict_takes_marks_and_items_from_the_model(table, tmp_path):
     cases = [{"id": str(i), "in": ["salt", "egg"] if i % 2 else ["milk"], "n": "?" if i < 2 else i % 3} for i in range(12)]
     data = table("\n".join(map(json.dumps, cases)), "data.jsonl")

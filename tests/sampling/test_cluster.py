@@ -4,6 +4,7 @@ import contextlib
 import io
 import logging
 import os
+import pickle
 import re
 import signal
 import subprocess
@@ -17,6 +18,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from pyarrow import parquet
+from sklearn.base import clone
 
 import bayescase.reading.partitions
 from bayescase import BayesianCaseModel, ParameterError
@@ -341,6 +343,13 @@ def test_on_the_command_line(client, cluster, tmp_path, monkeypatch):
     said = refused("fit", "parts", *short, "--dask", "nonsense://here")
     assert said.startswith("There is no scheduler of Dask at 'nonsense://here' (")
     assert "cannot go with standard input" in refused("fit", "-", *short, "--dask", cluster.scheduler_address, code=2)
+
+
+def test_a_client_is_shared_by_clones_and_not_pickled(client):
+    model = BayesianCaseModel(3, client=client)
+    assert clone(model).client is client
+    assert clone(model).get_params() == model.get_params()
+    assert pickle.loads(pickle.dumps(model)).client is None
 
 
 def test_dask_that_is_not_installed(monkeypatch):

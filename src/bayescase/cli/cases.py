@@ -92,10 +92,22 @@ def open_to_fit(path: str, options: dict[str, Any]) -> tuple[Source, dict[str, A
     for option, column in (("--label", columns.label), ("--id", columns.id_column)):
         if column is not None:
             raise click.UsageError(f"{option} needs the table in memory; with --out-of-core leave the column out with --drop.")
-    if path == "-" or how.array is not None:
-        raise click.UsageError(f"--out-of-core cannot go with {'standard input' if path == '-' else '--array'}.")
+    check_parts(path, how)
     source = open_source(path, delimiter_of(how), not how.no_header)
     return source, {"encoder": encoder_of(FileData(source.sample(), {}), columns) or None, **options}
+
+
+def open_new_cases(path: str, how: FileOptions) -> Source:
+    """New cases that are read in parts."""
+    from ..reading.batches import open_source
+
+    check_parts(path, how)
+    return open_source(path, delimiter_of(how), not how.no_header)
+
+
+def check_parts(path: str, how: FileOptions) -> None:
+    if path == "-" or how.array is not None:
+        raise click.UsageError(f"--out-of-core cannot go with {'standard input' if path == '-' else '--array'}.")
 
 
 def encoder_of(cases: FileData, columns: ColumnOptions) -> dict[str, Any]:

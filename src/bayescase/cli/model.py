@@ -7,15 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .cases import FileOptions, read_new_cases, row_of
+from .cases import FileOptions, open_new_cases, read_new_cases, row_of
 from .errors import as_option
 from .options import FORCE, ID, IMAGE, JOBS, JSON, READING
-from .output import as_text, check_output, has_columns, is_model, is_signed, say, say_json, write_text
+from .output import as_text, check_output, has_columns, is_model, is_signed, say, say_json, write_parts, write_text
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import numpy as np
+
     from ..estimator import BayesianCaseModel
+    from ..reading.batches import Source
 
 PLOTS = ("prototypes", "subspaces", "values", "tree", "differences", "memberships", "agreement", "case", "ribbon", "history")
+ELSEWHERE = ("n_jobs", "device", "client", "verbose")  # parameters that say where a fit was made
 PREDICTED = ("case", "cluster", "prototype")  # the first columns of a table of predictions
 
 
@@ -129,6 +135,7 @@ def fold(model: str, clusters: int | None, tolerance: float, output: str | None,
 @click.argument("data")
 @click.option("-o", "--output", metavar="FILE", help="Write CSV, or TSV or JSON lines by the name of the file.")
 @FORCE
+@click.option("--out-of-core", is_flag=True, help="Read DATA, a file or a folder of files, in parts, and write it in parts.")
 @ID
 @JOBS
 @READING
@@ -138,6 +145,7 @@ def predict(
     data: str,
     output: str | None,
     force: bool,
+    out_of_core: bool,
     id_column: str | None,
     jobs: int,
     as_json: bool,
@@ -148,23 +156,46 @@ def predict(
 
     if as_json and output == "-":
         raise click.UsageError("--json and -o - both write to stdout.")
+    if out_of_core and (output in (None, "-") or as_json or id_column is not None):
+        raise click.UsageError("--out-of-core needs -o FILE, and cannot go with --json or --id.")
     check_output(output, model, data, text=True, ours=has_columns(*PREDICTED), force=force)
     fitted = load(model).set_params(n_jobs=jobs)
-    cases = read_new_cases(fitted, data, FileOptions(**reading))
-    names = list(range(cases.table.n_cases)) if id_column is None else cases.case_names(id_column, "--id")
-    shares = fitted.predict_proba(cases.table)
-    prototypes = [fitted.fitted_.name_of(row) for row in fitted.prototypes_]
     columns = [*PREDICTED, *(f"membership {s}" for s in range(fitted.n_clusters_))]
-    rows = [
-        [name, int(s), prototypes[s], *(round(float(p), 6) for p in share)]
-        for name, s, share in zip(names, shares.argmax(axis=1), shares, strict=True)
-    ]
+    if out_of_core and output is not None:
+        write_parts(output, columns, predict_parts(fitted, open_new_cases(data, FileOptions(**reading)), jobs))
+        return
+    cases = read_new_cases(fitted, data, FileOptions(**reading))
+    names = range(cases.table.n_cases) if id_column is None else cases.case_names(id_column, "--id")
+    rows = predicted(fitted, names, fitted.predict_proba(cases.table))
     if output is not None:
         write_text(output, as_text(columns, rows, output), len(rows))
     if as_json:
         say_json({"cases": [dict(zip(columns[:3], row, strict=False)) | {"memberships": row[3:]} for row in rows]})
     elif output is None:
         say(as_text(columns, rows).rstrip("\n"), lambda: plain_table("Predicted clusters", columns, rows))
+
+
+def predicted(fitted: BayesianCaseModel, names: Iterable[Any], shares: np.ndarray) -> list[list[Any]]:
+    """Rows of the table of predictions."""
+    prototypes = [fitted.fitted_.name_of(row) for row in fitted.prototypes_]
+    return [
+        [name, int(s), prototypes[s], *(round(float(p), 6) for p in share)]
+        for name, s, share in zip(names, shares.argmax(axis=1), shares, strict=True)
+    ]
+
+
+def predict_parts(fitted: BayesianCaseModel, source: Source, jobs: int) -> Iterator[list[list[Any]]]:
+    """The same of a table that is read in parts, part by part."""
+    from joblib import effective_n_jobs
+
+    from .. import predicting
+    from ..reading.cache import encode_source
+
+    first = 0
+    for cases in encode_source(fitted.fitted_.encoding, source):
+        shares = predicting.memberships(fitted.fitted_, cases, effective_n_jobs(jobs))
+        yield predicted(fitted, range(first, first + len(shares)), shares)
+        first += len(shares)
 
 
 @click.command()
@@ -177,9 +208,7 @@ def info(model: str, as_json: bool) -> None:
 
     fitted = load(model)
     features, found, whole = fitted.describe_features(), fitted.diagnostics_, fitted.fitted_.whole
-    shown = {
-        name: value for name, value in fitted.get_params(deep=False).items() if name not in ("n_jobs", "device", "verbose")
-    }
+    shown = {name: value for name, value in fitted.get_params(deep=False).items() if name not in ELSEWHERE}
     chosen = BAG_DEFAULTS if fitted.encoder_.encoding_.bags else DEFAULTS
     params = {name: chosen.get(name) if value is None else value for name, value in shown.items()}
     params = {name: value for name, value in params.items() if value is not None}

@@ -126,6 +126,19 @@ def has_columns(*columns: str) -> Recogniser:
     return recognise
 
 
+def write_parts(path: str, columns: Sequence[str], parts: Iterable[Sequence[Sequence[Any]]]) -> None:
+    """Write cases as text to a file, part by part."""
+    from ..storage import naming, replacing
+
+    n, head = 0, as_text(columns, (), path)
+    with naming(path), replacing(path) as file:
+        file.write(head.encode())
+        for rows in parts:
+            file.write(as_text(columns, rows, path).removeprefix(head).encode())
+            n += len(rows)
+    click.echo(f"{n} case{'s are' if n > 1 else ' is'} written to {path}.", err=True)
+
+
 def write_text(path: str, text: str, n: int) -> None:
     """Write n cases as text to a file or to stdout."""
     from ..storage import naming, replacing
