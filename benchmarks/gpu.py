@@ -112,7 +112,7 @@ def report(machine):
     for N, P, S, alpha, goal in TABLES:
         chain = Chain(machine, N, P, S, alpha)
         seconds = np.median([chain.run(10 if N > 1e7 else 20) for _ in range(3)])
-        listed = int(chain.rows.moved.here["moved"][3])
+        listed = int(chain.rows.workers.desks[0].moved.here["moved"][3])
         least = 2 * N * P + 4 * N  # codes once for labels and once for prototypes; the labels of rows
         words = f"{N:,} × {P}, {S}, {alpha}: {1e3 * seconds:.2f} ms, {N * P / seconds / 1e9:.1f} G cells/s"
         words += f" ({goal})" if goal else ""

@@ -369,3 +369,28 @@ def test_arbitrary_prototypes_are_named(planted):
     x = np.random.default_rng(0).integers(4, size=(80, 3))
     with pytest.warns(UserWarning, match="Cluster.* no key feature.*arbitrary"):
         BayesianCaseClassifier(BayesianCaseModel(1, **QUICK), by="prototype").fit(x, x[:, 0])
+
+
+@pytest.mark.parametrize("by", ["memberships", "prototype"])
+@pytest.mark.filterwarnings("ignore:Cluster.* no key feature")  # one cluster has nothing to be told by
+def test_a_classifier_is_folded_with_its_clusters(by, planted):
+    x, y = planted(N=60, P=6, S=3, noise=0.05)
+    names = np.array(["a", "b", "c"])[y]
+    whole = BayesianCaseClassifier(BayesianCaseModel(5, **QUICK), by=by).fit(x, names)
+    before = whole.predict(x)
+    for k in (3, 1):
+        fewer = whole.fold(k)
+        model = fewer.case_model_
+        assert model.n_clusters_ == k == len(fewer.explain(x[:1])[0].evidence)
+        assert fewer.prototype_labels_.tolist() == names[model.prototypes_].tolist()
+        if by == "memberships":  # as if the classifier had been fitted to the folded memberships
+            again = clone(whole.classifier_).fit(model.predict_proba(x), names)
+            assert np.array_equal(fewer.predict(x), again.predict(model.predict_proba(x)))
+        if k == 3:
+            assert fewer.score(x, names) > 0.9
+            assert fewer.fold(5).score(x, names) == whole.score(x, names)
+    assert np.array_equal(whole.predict(x), before)
+    with pytest.raises(ValueError, match="n_clusters must be a whole number from 1 to 5"):
+        whole.fold(6)
+    with pytest.raises(NotFittedError):
+        BayesianCaseClassifier().fold(2)

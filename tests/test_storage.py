@@ -132,7 +132,7 @@ def test_the_file_holds_no_pickle(small):
     with zipfile.ZipFile(io.BytesIO(small[1])) as archive:
         assert archive.testzip() is None
         header = json.loads(archive.read("bayescase.json"))
-        assert (header["format"], header["version"], header["kind"]) == ("bayescase", 1, "model")
+        assert (header["format"], header["version"], header["kind"]) == ("bayescase", 2, "model")
         for name in archive.namelist():
             if name != "bayescase.json":
                 np.lib.format.read_array(io.BytesIO(archive.read(name)), allow_pickle=False)
@@ -212,21 +212,29 @@ def zipped(**files):
         (zipped(bayescase__json="[]"), "is not a bayescase file"),
         (zipped(bayescase__json="null"), "is not a bayescase file"),
         (zipped(bayescase__json='{"format": "other"}'), "is not a bayescase file"),
-        (zipped(bayescase__json='{"format": "bayescase", "version": 1, "kind": "model"}'), "not a whole bayescase model"),
-        (zipped(bayescase__json='{"format": "bayescase", "version": 1, "kind": "song"}'), "holds a song, not a model"),
-        (zipped(bayescase__json='{"format": "bayescase", "version": 1}'), "holds a None, not a model"),
+        (zipped(bayescase__json='{"format": "bayescase", "version": 2, "kind": "model"}'), "not a whole bayescase model"),
+        (zipped(bayescase__json='{"format": "bayescase", "version": 2, "kind": "song"}'), "holds a song, not a model"),
+        (zipped(bayescase__json='{"format": "bayescase", "version": 2}'), "holds a None, not a model"),
     ],
 )
 def test_foreign_zip_files(raw, message, tmp_path):
     refused(raw, tmp_path, message)
 
 
-@pytest.mark.parametrize("version", [2, 999])
+def test_a_file_of_an_earlier_development_version(small, tmp_path):
+    refused(
+        rewritten(small[1], {"version": 1}),
+        tmp_path,
+        "was written by an earlier development version of bayescase.*make it anew",
+    )
+
+
+@pytest.mark.parametrize("version", [3, 999])
 def test_a_file_of_the_future(small, version, tmp_path):
     refused(rewritten(small[1], {"version": version}), tmp_path, rf"newer bayescase \(file version {version}, this one reads")
 
 
-@pytest.mark.parametrize("version", [None, "1", 1.5])
+@pytest.mark.parametrize("version", [None, "2", 1.5])
 def test_a_file_without_a_version(small, version, tmp_path):
     refused(rewritten(small[1], {"version": version}), tmp_path, "file")
 
@@ -325,7 +333,8 @@ ARRAYS = [
         "posterior/p",
         "posterior/tables",
     ),
-    *("posterior/prior", "posterior/relabel", "posterior/overlap", "trace/log_joint", "trace/purity", "trace/cells_moved"),
+    *("posterior/prior", "posterior/relabel", "posterior/overlap", "posterior/chain_labels"),
+    *("trace/log_joint", "trace/purity", "trace/cells_moved"),
     *("draws/z", "draws/p", "draws/omega", "draws/log_joint"),
 ]
 
@@ -358,7 +367,7 @@ def test_arrays_that_do_not_fit(small, name, tmp_path):
     "name",
     [
         *("data/x", "data/z_held", "data/omega_held", "book/k_idx", "book/k_ptr", "given/n_i", "given/start"),
-        *("posterior/p", "posterior/relabel", "draws/p", "draws/z"),
+        *("posterior/p", "posterior/relabel", "posterior/chain_labels", "draws/p", "draws/z"),
     ],
 )
 @pytest.mark.parametrize("wrong", [100, -100])

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone, is_classifier
 from sklearn.svm import SVC, LinearSVC, NuSVC
@@ -17,8 +18,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from . import predicting
 from .errors import Advice, ParameterError, ParameterTypeError, Setting
 from .estimator import BayesianCaseModel
+from .explaining.tree import TOLERANCE
 from .explaining.values import agreement, in_words
 from .explaining.view import View, view_of
 from .explaining.words import counted, listed, percent, phrase
@@ -212,13 +215,19 @@ class BayesianCaseClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         n_cases = read(X).n_cases
         y = check_labels(y, n_cases)
         case_model = clone(case_model).fit(X, **fit_params)
+        return self._learn(case_model, classifier, y)
+
+    def _learn(self, case_model: BayesianCaseModel, classifier: Any, y: np.ndarray) -> BayesianCaseClassifier:
+        """Learn the labels of the cases of a fitted model."""
         classes = np.unique(y)
         if classifier is not None:
-            classifier = clone(classifier).fit(case_model.predict_proba(X), y)
+            fitted = case_model.fitted_
+            memberships = predicting.memberships(fitted, fitted.data.cases, effective_n_jobs(case_model.n_jobs))
+            classifier = clone(classifier).fit(memberships, y)
             classes = classifier.classes_
         else:
             warn_arbitrary(case_model)
-        self.case_model_, self.classifier_, self.classes_ = case_model, classifier, classes
+        self.case_model_, self.classifier_, self.classes_, self._y = case_model, classifier, classes, y
         self.prototype_labels_: Any = prototype_labels(case_model, y) if case_model.fitted_.data.own_cases else None
         self.n_features_in_ = case_model.n_features_in_
         if hasattr(case_model, "feature_names_in_"):
@@ -275,6 +284,36 @@ class BayesianCaseClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         """
         memberships = self._memberships(X)
         return self.classifier_.decision_function(memberships)
+
+    def fold(self, n_clusters: int | None = None, *, tolerance: float = TOLERANCE) -> BayesianCaseClassifier:
+        """The same classifier with fewer clusters, those joined that lose least, as in `BayesianCaseModel.fold`.
+
+        The clusters are not fitted anew; the labels are learned anew from the memberships in the folded ones, or are those of
+        their prototypes. Predictions may change: `score` says what the shorter explanation costs.
+
+        Parameters
+        ----------
+        n_clusters : int, default=None
+            How many clusters; as many as the tolerance leaves if None.
+        tolerance : float, default=0.25
+            Two clusters are one if that makes their cases less probable by no more than this share.
+
+        Returns
+        -------
+        BayesianCaseClassifier
+            A new one with the same parameters; this one stays as it is.
+
+        Examples
+        --------
+        >>> from bayescase import BayesianCaseClassifier, BayesianCaseModel, load_recipes
+        >>> recipes = load_recipes()
+        >>> classifier = BayesianCaseClassifier(BayesianCaseModel(5, n_iter=200, random_state=0))
+        >>> classifier.fit(recipes.table, recipes.families).fold(3).case_model_.n_clusters_
+        3
+        """
+        check_is_fitted(self)
+        fewer = type(self)(**self.get_params(deep=False))
+        return fewer._learn(self.case_model_.fold(n_clusters, tolerance=tolerance), self.classifier_, self._y)
 
     def explain(self, X: TableLike) -> list[PredictionExplanation]:
         """The prototypes behind the prediction of each case.
@@ -371,7 +410,7 @@ def warn_arbitrary(model: BayesianCaseModel) -> None:
         warnings.warn(
             f"{some} no key feature, so which case is the prototype, and with it the label, is arbitrary; a smaller c may "
             "help, or by='memberships'.",
-            stacklevel=3,
+            stacklevel=4,
         )
 
 

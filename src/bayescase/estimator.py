@@ -23,9 +23,11 @@ from .errors import BayescaseError, ParameterError, Setting
 from .explaining.agreement import explain_agreement
 from .explaining.cases import explain_case
 from .explaining.clusters import explain
+from .explaining.differences import explain_differences
 from .explaining.explanation import (
     AgreementExplanation,
     CaseExplanation,
+    DifferencesExplanation,
     ModelExplanation,
     PairExplanation,
     TreeExplanation,
@@ -51,12 +53,13 @@ from .reading.batches import Source, is_large, open_source
 from .reading.cache import encode_source
 from .reading.encoder import CaseEncoder, fit_encoder, known_encoder, new_codes, new_encoder
 from .reading.encoding import FeatureTable, describe, types_in_words
+from .reading.partitions import DaskCluster, check_workers, find_client, from_dask, is_dask, lazily
 from .reading.tables import Table, TableLike, index_names, read
 from .sampling.checkpoint import seed_of
 from .sampling.diagnostics import Diagnostics, to_arviz
 from .sampling.hyper import Learnable
 from .sampling.large import Sample, check_large, find_results, open_large, prepare_large, read_results, save_results
-from .sampling.places import Place, full_disk
+from .sampling.places import Place, lost_tasks
 from .sampling.problem import Given, Settings, is_int, prepare
 from .sampling.prototypes import Candidate
 from .sampling.results import KeptDraws
@@ -131,7 +134,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         fourth from seeds if the chain's start is "seeded". Then they are crossed two by two, the best of two and their child
         stays, and the chain goes on from the last one left. 1 makes none, nor do chains that start from "cells" or from labels,
         sampler="collapsed", and tables that are read in parts. "auto" is n_iter / 25, at most 40, so that the search takes
-        about as long as the sweeps, and 1 for fewer than 250 sweeps.
+        about as long as the sweeps, and 1 for fewer than 250 sweeps; with n_iter="auto" it goes by max_iter.
     encoder : CaseEncoder or mapping, default=None
         How columns become features with a few values each: a `CaseEncoder`, or a mapping of its parameters as a short form,
         such as {"missing_values": "?", "bins": {"age": [18, 65]}}. It is cloned and fitted; `encoder_` is the result.
@@ -145,6 +148,9 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         Where cases are swept: on the processors, on the first NVIDIA GPU, on another one by its number, or wherever a table of
         this size is swept sooner. A GPU needs CuPy (pip install 'bayescase[cuda13]' or 'bayescase[cuda12]') and sampler="rows".
         The result does not depend on it, and `save` does not keep it.
+    client : distributed.Client, default=None
+        The cluster of Dask that a path, or a collection of Dask, is fitted on. If None, a collection is fitted on the cluster
+        that computes it, and a path on this machine. The result does not depend on it, and `save` does not keep it.
     random_state : int, RandomState instance or None, default=None
         Seed of the run.
     verbose : int, default=0
@@ -237,6 +243,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         warm_start: bool = False,
         n_jobs: int | None = None,
         device: str = "cpu",
+        client: Any = None,
         random_state: Seed = None,
         verbose: int = 0,
     ):
@@ -263,6 +270,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.device = device
+        self.client = client
         self.random_state = random_state
         self.verbose = verbose
 
@@ -294,7 +302,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             Strings, categories, booleans, integers, numbers and missing cells (NaN, None, NA, null), as a NumPy array, a data
             frame (pandas, polars, pyarrow), a mapping of columns, or a SciPy sparse matrix, which is one bag. A column whose
             cells are lists is a bag, too. Or a path: of a Parquet, Feather, CSV or JSON lines file, or of a folder of such
-            files; or a dataset of pyarrow.
+            files; or a dataset of pyarrow; or a data frame or an array of Dask, with chunks by rows.
         y : object, default=None
             Ignored; scikit-learn wants it.
         candidates : table or int, default=None
@@ -318,7 +326,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             the same result as an uninterrupted one. If it cannot be written, there is a warning and the run goes on.
         cache : path, default=None
             Folder for the codes and labels of a table that is read in parts. It stays, so that another fit of the same table
-            need not read it again. If None, it is beside the checkpoint, or else a temporary one, until the run has ended.
+            need not read it again. If None, it is beside the checkpoint, or else a temporary one, until the run has ended. All
+            workers of a cluster must share it.
         callback : callable, default=None
             Called after each sweep with a `Report`; a true result stops the run.
 
@@ -335,11 +344,12 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         few = check_few(candidates) if is_int(candidates) else None
         catalogue = None if candidates is None or few is not None else read(candidates)
         given, seed = Given(catalogue if few is None else few, pins, prototype_prior, init), self._choose_seed(checkpoint)
-        if is_large(X):
+        if is_large(X) or is_dask(X):
             names = check_names_of_large(case_names, None if catalogue is None else catalogue.n_cases)
             return self._fit_large(X, settings, given, seed, names, Watch(callback, checkpoint, self.verbose), cache)
-        if cache is not None:
-            raise ParameterError("{parameter} is for a table that is read in parts; give its path as X.", parameter="cache")
+        for name, value in (("cache", cache), ("client", self.client)):
+            if value is not None:
+                raise ParameterError("{parameter} is for a table that is read in parts; give its path as X.", parameter=name)
         table = read(X)
         named = index_names(X if catalogue is None else candidates) if case_names is None else case_names
         names = check_names(named, (table if catalogue is None else catalogue).n_cases)
@@ -363,17 +373,22 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         cache: str | PathLike[str] | None,
     ) -> BayesianCaseModel:
         """`fit` for a table that stays on disk."""
-        source = X if isinstance(X, Source) else open_source(X)
         check_large(settings, given, self.device)
+        client = find_client(self.client, X)
+        source = X if isinstance(X, Source) else from_dask(X, client) if is_dask(X) else open_source(X)
+        if client is not None and source.cluster is None:
+            source = source._replace(cluster=DaskCluster(client))
         catalogue = given.candidates if isinstance(given.candidates, Table) else None
         place = Place(cache, watch.checkpoint)
         try:
-            with full_disk(place):
+            with place.naming(), lost_tasks(client):
+                if client is not None:
+                    check_workers(client, place.folder)
                 try:
                     cached = open_large(source, new_encoder(self.encoder), catalogue, place, self.verbose)
                 except BayescaseError as error:
                     raise error.within("encoder") from None
-                problem = prepare_large(cached, settings, given, seed, place.folder)
+                problem = prepare_large(cached, settings, given, seed, place.folder, client)
                 if isinstance(given.candidates, int):
                     names = names_at(None, sample_rows(len(cached), seed, given.candidates))
                 run = Run(problem, effective_n_jobs(self.n_jobs))
@@ -581,6 +596,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     def transform(self, X: TableLike) -> np.ndarray:
         """Fold cases into the fitted clusters: their memberships, the posterior mean of π.
 
+        Of a collection of Dask it is one, too, with the same chunks, not yet computed.
+
         Parameters
         ----------
         X : array or table of shape (n_samples, n_features)
@@ -608,13 +625,14 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             Memberships; each row sums to 1.
         """
         check_is_fitted(self)
-        n_jobs = effective_n_jobs(self.n_jobs)
+        if is_dask(X):
+            return lazily(X, predicting.Folding(self.fitted_, "memberships"), list(self.get_feature_names_out()))
         if is_large(X):
-            return np.concatenate([predicting.memberships(self.fitted_, part, n_jobs) for part in self._encode_parts(X)])
-        return predicting.memberships(self.fitted_, self._encode(X), n_jobs)
+            return np.concatenate([self._memberships(part) for part in self._encode_parts(X)])
+        return self._memberships(self._encode(X))
 
     def predict(self, X: TableLike) -> np.ndarray:
-        """The cluster with the largest membership for each case.
+        """The cluster with the largest membership for each case; not yet computed for a collection of Dask.
 
         Parameters
         ----------
@@ -627,15 +645,17 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             Numbers of clusters, from 0.
         """
         check_is_fitted(self)
+        if is_dask(X):
+            return lazily(X, predicting.Folding(self.fitted_, "labels"), np.int64)
         if is_large(X):
-            n_jobs, parts = effective_n_jobs(self.n_jobs), self._encode_parts(X)
-            return np.concatenate([predicting.memberships(self.fitted_, part, n_jobs).argmax(axis=1) for part in parts])
+            return np.concatenate([self._memberships(part).argmax(axis=1) for part in self._encode_parts(X)])
         return np.argmax(self.predict_proba(X), axis=1)
 
     def score_samples(self, X: TableLike) -> np.ndarray:
         """Log predictive probability of each case, averaged over draws of φ. Missing cells are left out of a case.
 
-        How many items a bag has is not drawn by the model, so it is given: the probability is that of the items.
+        How many items a bag has is not drawn by the model, so it is given: the probability is that of the items. Of a
+        collection of Dask they are not yet computed.
 
         Parameters
         ----------
@@ -649,6 +669,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         """
         check_is_fitted(self)
         n_jobs = effective_n_jobs(self.n_jobs)
+        if is_dask(X):
+            return lazily(X, predicting.Folding(self.fitted_, "scores"), np.float64)
         if is_large(X):
             return np.concatenate([predicting.log_probabilities(self.fitted_, part, n_jobs) for part in self._encode_parts(X)])
         return predicting.log_probabilities(self.fitted_, self._encode(X), n_jobs)
@@ -695,6 +717,10 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         seed = None if random_state is None else check_random_state(random_state).randint(2**31 - 1)
         cases, labels = predicting.sample(self.fitted_, n_samples, seed)
         return self.fitted_.encoding.decode(*cases), labels
+
+    def _memberships(self, cases: Codes) -> np.ndarray:
+        check_device(self.device, self.sampler)
+        return predicting.memberships(self.fitted_, cases, effective_n_jobs(self.n_jobs), self.device)
 
     def _encode(self, X: TableLike) -> Codes:
         check_is_fitted(self)
@@ -823,6 +849,20 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         fewer._show(fold(self.fitted_, n_clusters, tolerance))
         return fewer
 
+    def explain_differences(self) -> DifferencesExplanation:
+        """Where the chains differ: which clusters all of them found, and which cases are in one or another.
+
+        Clusters of two chains are matched so that as many cases as possible are in the same one (the Hungarian method). A table
+        of the cases that move is `pandas.DataFrame(model.explain_differences().cases)`; `plots.plot_differences` draws them.
+
+        Returns
+        -------
+        DifferencesExplanation
+            Prints as text; `to_json` gives plain JSON.
+        """
+        check_is_fitted(self)
+        return explain_differences(self.fitted_)
+
     def explain_agreement(self, cluster: int) -> AgreementExplanation:
         """Which members of a cluster agree with its prototype, key feature by key feature; `plots.plot_agreement` draws it.
 
@@ -909,7 +949,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             File to write; one that is there is replaced once the new one is whole.
         """
         check_is_fitted(self)
-        params = {name: value for name, value in self.get_params(deep=False).items() if name != "device"}
+        elsewhere = ("client", "device")  # where a fit is made is not part of the model
+        params = {name: value for name, value in self.get_params(deep=False).items() if name not in elsewhere}
         self.fitted_.with_settings(params_to_json(params)).save(path)
         if self.fitted_.sample is not None:
             save_results(self.fitted_.sample, path)
@@ -950,7 +991,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
 
     def __getstate__(self) -> dict[str, Any]:
         kept = super().__getstate__().items()  # threads and files cannot be pickled
-        return {name: value for name, value in kept if name not in ("_run", "_place")}
+        return {name: None if name == "client" else value for name, value in kept if name not in ("_run", "_place")}
 
 
 def is_column(value: Any, bag: bool) -> bool:

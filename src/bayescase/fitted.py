@@ -15,7 +15,8 @@ from . import storage
 from .errors import Setting
 from .reading.columns import Columns
 from .reading.encoding import Encoding
-from .sampling.diagnostics import TRACED, Diagnostics, at_the_cap, diagnose
+from .sampling.diagnostics import TRACED, Diagnostics, at_the_cap, diagnose, stopped_early
+from .sampling.differing import Differing, differing
 from .sampling.filing import NUMBERS, check_problem, need, need_codes, need_numbers, problem_from_parts, problem_parts
 from .sampling.folding import Folds
 from .sampling.hyper import LEARNED
@@ -27,6 +28,7 @@ from .sampling.problem import Problem, is_int
 from .sampling.prototypes import NEVER, Candidate, Catalogue, prototype_posterior, rank_prototypes
 from .sampling.results import KeptDraws, kept_draws, mean_hyper
 from .sampling.run import Run
+from .sampling.structure import has_structure, without_structure
 from .sampling.tree import Found, Tree, make_tree
 from .state import Data, Hyper
 
@@ -125,7 +127,9 @@ class Fitted:
 
     def name_of_case(self, row: int) -> str:
         """Of a case; it has one of its own if prototypes are chosen from the cases themselves."""
-        return self.name_of(row) if self.data.own_cases else f"case {int(row)}"
+        if self.data.own_cases:
+            return self.name_of(row)
+        return f"case {int(row if self.sample is None else self.sample.rows[row])}"
 
     def named(self, names: tuple[str, ...] | None) -> Fitted:
         """The same with other names of the rows of the catalogue."""
@@ -249,8 +253,18 @@ class Fitted:
     def diagnostics(self) -> Diagnostics:
         name, most = "n_iter" if len(self.plan.rounds) == 1 else "max_iter", self.plan.n_iter
         longer = Setting(name, most if self.interrupted else 2 * most)
-        found = diagnose(self.trace, self.kept, self.posterior.overlap, longer)
-        return at_the_cap(found, self.n_labels, self.whole is not None) if self.capped else found
+        found = diagnose(self.trace, self.kept, self.posterior.overlap, longer, self.differing.counts)
+        if not has_structure(self.posterior.memberships, self.hyper.alpha, self.problem.n_i):
+            found = without_structure(found)
+        elif self.capped:
+            found = at_the_cap(found, self.n_labels, self.whole is not None)
+        return stopped_early(found, self.n_sweeps, most) if self.interrupted else found
+
+    @cached_property
+    def differing(self) -> Differing:
+        """Which clusters all chains found, and which cases are in another one elsewhere."""
+        post = self.posterior
+        return differing(self.labels, post.chain_labels, self.n_clusters, post.overlap, self.whole is not None)
 
     def pooled(self, name: str) -> np.ndarray:
         """A traced quantity over the kept sweeps of the chains that the results rest on."""
@@ -385,6 +399,7 @@ def check(fitted: Fitted) -> None:
         (book.k_idx, (K,), 0, V),
         (post.p, (None, None, S), 0, M),
         (post.relabel, (C, labels), 0, labels),
+        (post.chain_labels, (C, N), 0, labels),
     ):
         need_codes(whole, shape, low, high)
     for bags, n in ((data.bags, N), (data.candidate_bags, M)):

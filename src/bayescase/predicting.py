@@ -2,22 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy.special import logsumexp
 
 from .fitted import Fitted
 from .kernels import PARTICLES, fold_in, log_probability
-from .sampling.folding import FOLD
+from .reading.encoder import new_codes
+from .reading.tables import TableLike
+from .sampling.folding import FOLD, Folds
 from .state import Cells, Codes
 
 SCORE, DRAW = 1 << 21, 1 << 22  # streams of random numbers beside FOLD
 
 
-def memberships(fitted: Fitted, cases: Codes, n_jobs: int = 1) -> np.ndarray:
+def memberships(fitted: Fitted, cases: Codes, n_jobs: int = 1, device: str = "cpu") -> np.ndarray:
     """(N, S) Posterior mean of π of cases, folded into the fitted clusters."""
-    return fitted.folds.memberships(cases, n_jobs)
+    return fitted.folds.memberships(cases, n_jobs, device)
+
+
+class Folding:
+    """A function of new cases that can travel to workers: it has what it needs of a Fitted, and no more."""
+
+    def __init__(self, fitted: Fitted, wanted: Literal["memberships", "labels", "scores"]):
+        none = fitted.folds.posterior._replace(memberships=np.zeros((0, fitted.folds.n_clusters)))
+        self.folds = Folds(none, fitted.folds.hyper, fitted.folds.book, fitted.folds.seed, fitted.folds.groups)
+        self.encoding, self.wanted = fitted.encoding, wanted
+
+    def __call__(self, X: TableLike) -> np.ndarray:
+        cases = new_codes(self.encoding, X, "BayesianCaseModel")
+        if self.wanted == "scores":
+            return estimate(self.folds, cases)
+        shares = self.folds.memberships(cases)
+        return shares.argmax(axis=1) if self.wanted == "labels" else shares
 
 
 def memberships_by_draw(fitted: Fitted, cases: Codes) -> np.ndarray:
@@ -30,12 +48,16 @@ def memberships_by_draw(fitted: Fitted, cases: Codes) -> np.ndarray:
 
 def log_probabilities(fitted: Fitted, cases: Codes, n_jobs: int = 1) -> np.ndarray:
     """(N,) Log predictive probability of cases, averaged over draws of φ."""
-    value = np.zeros((len(fitted.folds), cases.n_rows, PARTICLES))
+    return estimate(fitted.folds, cases, n_jobs)
 
-    def estimate(block: Any, rows: slice, d: int, fold: Any, seed: Any) -> None:
+
+def estimate(folds: Folds, cases: Codes, n_jobs: int = 1) -> np.ndarray:
+    value = np.zeros((len(folds), cases.n_rows, PARTICLES))
+
+    def of_rows(block: Any, rows: slice, d: int, fold: Any, seed: Any) -> None:
         log_probability(block, fold, seed, value[d, rows])
 
-    fitted.folds.each(cases, SCORE, n_jobs, estimate)
+    folds.each(cases, SCORE, n_jobs, of_rows)
     by_case = value.transpose(1, 0, 2).reshape(cases.n_rows, -1)  # a case is summed alike in any company
     return logsumexp(by_case, axis=1) - np.log(by_case.shape[1])
 

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-VERSION = 1
+VERSION = 2
 HEADER = "bayescase.json"
 
 
@@ -47,6 +47,17 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise
 
 
+@contextmanager
+def naming(path: str | os.PathLike[str], more: str = "") -> Iterator[None]:
+    """What the system says of a full disk does not say which file was to be written; `more` is added to its words."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or isinstance(error, FileNotFoundError):
+            raise
+        raise OSError(error.errno, f"{error.strerror}{more}", os.fspath(path)) from error
+
+
 def write(path: str | os.PathLike[str], kind: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
     """Write atomically: the file at `path` is the old one or the new one, whole, whatever happens meanwhile."""
     with replacing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
@@ -64,6 +75,16 @@ def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[
 def read_header(path: str | os.PathLike[str], kind: str) -> dict[str, Any]:
     """The header alone."""
     return _read(path, kind, with_arrays=False)[0]
+
+
+def kind_of(path: str | os.PathLike[str]) -> str | None:
+    """The kind of a file of ours, of any version; None if it is none."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            header = json.loads(archive.read(HEADER))
+        return str(header["kind"]) if header["format"] == "bayescase" else None
+    except Exception:  # as in `_read`
+        return None
 
 
 def _read(path: str | os.PathLike[str], kind: str, with_arrays: bool) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -93,6 +114,10 @@ def check_header(path: str, header: Any, kind: str) -> dict[str, Any]:
         raise FileFormatError(
             f"{path!r} was written by a newer bayescase (file version {header.get('version')}, this one reads up to "
             f"{VERSION}); upgrade bayescase to read it."
+        )
+    if header["version"] < VERSION:
+        raise FileFormatError(
+            f"{path!r} was written by an earlier development version of bayescase, which this one cannot read; make it anew."
         )
     if header.get("kind") != kind:
         raise FileFormatError(f"{path!r} holds a {header.get('kind')}, not a {kind}.")
@@ -173,15 +198,15 @@ PART_BYTES = 1 << 25  # of an array on disk that are mapped at a time, where a p
 def allocate(path: str | os.PathLike[str], size: int) -> None:
     """A file of zeros of this size, with its place on the disk; nothing is left of it if the disk is full."""
     try:
-        with open(path, "wb") as file:
+        with naming(path), open(path, "wb") as file:
             if size and hasattr(os, "posix_fallocate"):
                 os.posix_fallocate(file.fileno(), 0, size)
             else:
                 file.truncate(size)
-    except OSError as error:
+    except OSError:
         if os.path.exists(path):
             os.unlink(path)
-        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
+        raise
 
 
 def copy_file(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:

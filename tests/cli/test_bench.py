@@ -38,7 +38,7 @@ def test_demo_shows_the_clusters(demo):
     heads = " ".join(" ".join(row.split("│")[1] for row in recipes.splitlines() if row.startswith("│")).split())
     assert sum(name in heads for name in names) >= 5
     assert "colour" in faces
-    assert len(re.findall(r"^(?:Good|All|The \d chains)", demo.stdout, flags=re.M)) == 2  # a verdict on each fit
+    assert len(re.findall(r"^(?:Good|All|Both|The \d chains)", demo.stdout, flags=re.M)) == 2  # a verdict on each fit
     assert demo.stderr == ""  # no warning, and no progress bar where nobody looks
 
 

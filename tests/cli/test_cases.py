@@ -9,7 +9,7 @@ from bayescase import CaseEncoder
 from bayescase.cli.cases import FileOptions, read_cases, read_to_fit
 from bayescase.cli.main import main
 
-from .calling import SHORT, refused
+from .calling import SHORT, call, refused
 
 
 def options_of(*args):
@@ -108,6 +108,22 @@ def test_a_type_for_all_columns_leaves_bags_and_texts(table):
             "if it holds lists, read their items with --bag tags --separator ';', leave it out with --drop tags",
         ),
         (
+            "a,b,c\n" + "".join(f"n{i},{i % 2},\n" for i in range(9)),
+            [],
+            "Columns 'a', 'c' cannot be used as they are. Column 'a' has as many values as cases (9), so it says nothing about "
+            "clusters; leave all of them out with --drop a --drop c, name the cases by it, too, with --id a, ",
+        ),
+        (
+            "x;y\n" + "".join(f"{i},5;{i % 2}\n" for i in range(9)),
+            [],
+            "if these are numbers with a decimal comma, write them with a point, leave it out with --drop x",
+        ),
+        (
+            "x,y\n" + "".join(f"{i}.5,{i % 2}\n" for i in range(60)) + "none,1\n",
+            [],
+            "most values are numbers: if 'none' means missing, say so with --missing none, leave it out with --drop x",
+        ),
+        (
             "a text\n" + "".join(f"This is the text number {i} and it says nothing\n" for i in range(9)),
             [],
             "if it holds texts, read their words with --text 'a text'",
@@ -117,6 +133,27 @@ def test_a_type_for_all_columns_leaves_bags_and_texts(table):
 )
 def test_what_is_wrong_is_said_in_options(table, text, args, message):
     assert message in refused("fit", table(text), "-k", 2, *args, *SHORT)
+
+
+def test_columns_that_may_not_be_meant_so_are_noted(table):
+    """Numbers with a word among them, values that differ in capital letters; not if the type is said."""
+    text = "t,sex\n" + "".join(f"{36 + i % 12}.5,{'mMf'[i % 3]}\n" for i in range(60)) + "high,m\n"
+    noted = call("fit", table(text), "-k", 2, *SHORT).stderr
+    assert (
+        "Column 't' is read as words: most of its values are numbers, but 'high' is none; if it means missing, say so with"
+        in noted
+    )
+    assert "Column 'sex' has values that differ in capital letters only, such as 'M' and 'm': they count as two." in noted
+    assert call("fit", table(text), "-k", 2, *SHORT, "--out-of-core").stderr == noted
+    assert "is read as words" not in call("fit", table(text), "-k", 2, *SHORT, "--type", "t=category").stderr
+    assert "is read as words" not in call("fit", table(text), "-k", 2, *SHORT, "--missing", "high").stderr
+
+
+def test_moves_are_for_the_sampler_that_has_them(table):
+    rows = table("a,b\n" + "".join(f"{i % 2},{i % 3}\n" for i in range(12)))
+    call("fit", rows, "-k", 2, *SHORT, "--moves")
+    for command in ("fit", "select"):
+        assert "--moves needs --sampler rows." in refused(command, rows, "--moves", "--sampler", "collapsed", code=2)
 
 
 @pytest.mark.parametrize(

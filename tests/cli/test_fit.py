@@ -332,7 +332,7 @@ def test_more_needs_the_run_and_takes_nothing_else(folder, tmp_path):
 def test_auto_that_reaches_its_cap(folder):
     result = call("fit", folder / "data.csv", "-k", "auto", "--max-clusters", 2, "--id", "case", "--drop", "cluster", *SHORT)
     assert "2 clusters, as many as were allowed" in result.stdout
-    assert "All 2 clusters that it may have are in use" in result.stdout
+    assert "All 2 clusters that were allowed are in use" in result.stdout
     assert "Allow more with --max-clusters 4, tell them as fewer by `bayescase fold`" in result.stdout
     assert "Note: All 2 clusters that -k auto may find are in use" in result.stderr
 
@@ -369,7 +369,7 @@ def test_out_of_core_says_what_it_cannot_do(folder):
     assert "--label needs the table in memory" in refused("fit", data, "--label", "cluster", "--out-of-core", code=2)
     assert "--id needs the table in memory" in refused("fit", data, "--id", "case", "--out-of-core", code=2)
     assert "cannot go with standard input" in refused("fit", "-", "--out-of-core", code=2)
-    assert "--cache needs --out-of-core" in refused("fit", data, "--cache", "here", code=2)
+    assert "--cache needs --out-of-core or --dask" in refused("fit", data, "--cache", "here", code=2)
     assert refused("fit", folder / "nothing.csv", "--out-of-core").startswith("There is no file or folder")
     collapsed = refused("fit", data, "--drop", "case", "--sampler", "collapsed", "--out-of-core")
     assert collapsed == "--sampler collapsed needs the table in memory; here it is read in parts."

@@ -36,6 +36,7 @@ def test_names_and_values_are_no_markup(table, tmp_path):
     data = table("id,[bold]a,b\n" + "".join(f"[/]{i},[red]{i % 2},{'[/x]' if i % 2 else '[]'}\n" for i in range(12)))
     env = {"FORCE_COLOR": "1", "COLUMNS": "120", "NO_COLOR": "1"}
     assert "[bold]a" in call("fit", data, "-k", 2, "--id", "id", *SHORT, "-o", tmp_path / "m", env=env).stdout
+    call("explain", tmp_path / "m", "--differences", env=env)
     for more in ([], ["--row", 0], ["--pair", 0, 1]):
         shown = call("explain", tmp_path / "m", *more, env=env).stdout
         assert "[/]" in shown
@@ -67,6 +68,9 @@ def test_explain(folder, tmp_path):
         "explain", model, "--case", folder / "data.csv", "--row", 40
     )
     assert "--pair cannot go with" in refused("explain", model, "--pair", 0, 1, "--row", 0, code=2)
+    assert call("explain", model, "--differences").stdout.strip() == str(fitted.explain_differences())
+    assert json.loads(call("explain", model, "--differences", "--json").stdout)["kind"] == "DifferencesExplanation"
+    assert "--differences must stand alone" in refused("explain", model, "--differences", "--row", 0, code=2)
 
 
 def test_fold(folder, tmp_path):

@@ -1,5 +1,7 @@
 """Fitted models that the tests of explanations share. Tests must not change them."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -61,3 +63,16 @@ def unused():
     """Two kinds of cases and four clusters, of which at least one is nobody's main one."""
     x = np.repeat([[0, 0, 1, 1], [1, 1, 0, 2]], 20, axis=0)
     return BayesianCaseModel(4, n_iter=60, n_chains=1, random_state=0).fit(x)
+
+
+@pytest.fixture(scope="package")
+def apart():
+    """Three chains in three ways to cluster the cases."""
+    rng = np.random.default_rng(1)
+    x = np.where(
+        rng.random((60, 6)) < 0.15, rng.integers(3, size=(60, 6)), rng.integers(3, size=(3, 6))[np.repeat([0, 1, 2], 20)]
+    )
+    x[:20] = rng.integers(3, size=(20, 6))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return BayesianCaseModel(4, n_iter=30, n_chains=3, random_state=0).fit(x)

@@ -1,6 +1,8 @@
 """Any input becomes the same columns; what cannot be read is named."""
 
 import datetime
+import sys
+import types
 
 import numpy as np
 import pandas as pd
@@ -220,3 +222,60 @@ def test_listed():
 
 def test_a_sparse_column_knows_its_zeros():
     assert SparseColumn(np.array([1]), np.array([7]), 3).dense().tolist() == [0, 7, 0]
+
+
+# --- on a GPU ------------------------------------------------------------------------------------------------------------
+
+
+class There:
+    """An array that NumPy must not touch."""
+
+    def __init__(self, array):
+        self.array, self.shape = array, array.shape
+
+    def __array__(self, *_, **__):
+        raise TypeError("Implicit conversion to a NumPy array is not allowed.")
+
+
+class WithInterface(There):
+    @property
+    def __cuda_array_interface__(self):
+        return {"shape": self.shape}
+
+
+class WithDlpack(There):
+    def __dlpack_device__(self):
+        return (2, 0)
+
+
+class Here(There):
+    """As PyTorch's tensors that are not on a GPU."""
+
+    @property
+    def __cuda_array_interface__(self):
+        raise AttributeError("not on a GPU")
+
+    def __array__(self, *_, **__):
+        return self.array
+
+
+@pytest.mark.parametrize("kind", [WithInterface, WithDlpack])
+def test_an_array_on_a_gpu_is_copied_once(kind, monkeypatch):
+    x = np.array([[1, 2], [3, 4]])
+    taken = []
+    cupy = types.SimpleNamespace(
+        asarray=lambda X: taken.append(X) or X, from_dlpack=lambda X: taken.append(X) or X, asnumpy=lambda X: X.array
+    )
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    assert np.array_equal(np.column_stack(read(kind(x)).columns), x)
+    assert len(taken) == 1
+
+
+def test_an_array_on_a_gpu_without_cupy(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    with pytest.raises(TypeError, match="X lies on a GPU, and reading it from there needs CuPy"):
+        read(WithInterface(np.eye(2)))
+
+
+def test_a_tensor_that_is_not_on_a_gpu():
+    assert np.array_equal(np.column_stack(read(Here(np.array([[1, 2], [3, 4]]))).columns), [[1, 2], [3, 4]])

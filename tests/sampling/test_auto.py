@@ -72,9 +72,9 @@ def simulated(S, seed, N=150, P=20, V=4, alpha=0.01, c=50.0, q=0.5):
 def test_the_planted_number_is_found(params, measured):
     """For 2 to 5 clusters and seeds 0 to 2.
 
-    Measured with seeds 0 to 4: 13 of 20 tables with the default hyperparameters, 15 at alpha = 0 and 19 with all hyperparameters learned
-    (the tables have q = 0.5, the default is 0.8). The rest are one too many. Required: what chance leaves of the measured rate
-    in all but one of a thousand runs, and never off by more than one.
+    Measured with seeds 0 to 4: 13 of 20 tables with the default hyperparameters, 15 at alpha = 0 and 19 with all of them
+    learned (the tables have q = 0.5, the default is 0.8). The rest are one too many. Required: what chance leaves of the
+    measured rate in all but one of a thousand runs, and never off by more than one.
 
     Narrower tables do worse. With 12 features, 120 cases and the default hyperparameters, 16 of 24 tables (seeds 0 to 5) were
     right, 7 one too many and 1 two too many; and one planted cluster, which is not tested here, came out as 3 or 4 in all 6.
@@ -159,7 +159,7 @@ def test_too_few_clusters_allowed_is_said(planted):
     with pytest.warns(UserWarning, match=said):
         model = BayesianCaseModel("auto", **QUICK | {"max_clusters": 2}).fit(x)
     found, explained = model.diagnostics_, model.explain()
-    assert found.verdict.startswith("All 2 clusters that it may have are in use, so there may be more")
+    assert found.verdict.startswith("All 2 clusters that were allowed are in use, so there may be more")
     assert found.advice.startswith("Allow more with max_clusters=4, tell them as fewer by fold")
     assert not found.converged
     assert explained.capped

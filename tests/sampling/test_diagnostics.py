@@ -25,12 +25,16 @@ from bayescase.sampling.diagnostics import (
     TRACED,
     Found,
     Quantity,
+    at_the_cap,
+    details,
     ess_bulk,
     ess_tail,
     is_settled,
-    judge,
     r_hat,
+    stopped_early,
+    what_differs,
 )
+from bayescase.sampling.differing import Counts
 from bayescase.sampling.plan import Round
 
 with warnings.catch_warnings():
@@ -105,8 +109,9 @@ def test_effective_draws_of_a_process_with_known_memory():
 # --- the verdict --------------------------------------------------------------------------------------------------------
 
 
-def diagnose(trace, burn_in, overlap):
-    return bayescase.sampling.diagnostics.diagnose(trace, Round(burn_in, trace["purity"].shape[1]), overlap)
+def diagnose(trace, burn_in, overlap, counts=None):
+    kept = Round(burn_in, trace["purity"].shape[1])
+    return bayescase.sampling.diagnostics.diagnose(trace, kept, overlap, counts=counts)
 
 
 def traced(x):
@@ -117,11 +122,9 @@ def test_a_good_verdict():
     found = diagnose(traced(wander(4, 400, 0.5)), 100, np.array([0.95, 1.0, 0.99, 0.9]))
     assert found.converged
     assert found.sound
-    assert re.fullmatch(
-        r"Good: all 4 chains found the same clusters. Probabilities are exact to about 0.0\d "
-        r"\(R-hat at most 1.0\d, at least \d+ effective draws\).",
-        found.verdict,
-    )
+    said = r"Good: all 4 chains found the same clusters, and probabilities are exact to about \d percentage points\."
+    assert re.fullmatch(said, found.verdict)
+    assert found.details.endswith("All quantities have that.")
     assert found.advice == ""
     assert found.remedies == ()
     assert (found.n_chains, found.n_agreeing, found.n_sweeps) == (4, 4, 300)
@@ -133,7 +136,9 @@ def test_probabilities_are_as_exact_as_the_verdict_says():
     """The standard error of a share of one half, by the fewest effective draws."""
     found = diagnose(traced(wander(4, 400, 0.5)), 0, np.ones(4))
     least = min(of.ess_bulk for of in found.quantities.values())
-    assert f"exact to about {0.5 / np.sqrt(least):.2f}" in found.verdict
+    assert f"exact to about {50 / np.sqrt(least):.0f} percentage points" in found.verdict
+    surest = diagnose(traced(wander(4, 4000, 0.0)), 0, np.ones(4))
+    assert "exact to about 1 percentage point." in surest.verdict
 
 
 def test_the_burn_in_is_left_out():
@@ -147,26 +152,27 @@ def test_chains_that_are_too_short():
     slow = diagnose(traced(wander(4, 200, 0.99)), 0, np.ones(4))
     assert not slow.converged
     assert not slow.sound
-    assert slow.verdict.startswith("The chains are too short to rely on: the ")
-    assert "effective draws (100 are wanted), and R-hat of the " in slow.verdict
+    assert slow.verdict == "All 4 chains found the same clusters, but they are too short to say how sure that is."
+    assert re.search(r"The \w+[\w ]* has \d+ effective draws, and R-hat of the ", slow.details)
     assert slow.advice == "Run longer with n_iter=400."
     for n in (1, 3):
         none = diagnose(traced(wander(4, 20, 0.0)), 20 - n, np.ones(4))
         assert not none.converged
-        assert none.verdict == f"Too short to judge: {n} sweep{'s' * (n > 1)} after the burn-in."
+        assert none.verdict == f"Too short to judge: only {n} {'sweeps were' if n > 1 else 'sweep was'} kept."
+        assert none.details == ""
         assert np.isnan(none.quantities["purity"].r_hat)
 
 
-def test_a_verdict_names_no_criterion_that_is_met():
+def test_details_name_no_criterion_that_is_met():
     few = diagnose(traced(wander(4, 20, 0.0)), 0, np.ones(4))  # R-hat is fine, but 80 draws are few
     assert few.quantities["entropy"].r_hat < 1.05
     assert not few.converged
-    assert "R-hat" not in few.verdict
-    assert "effective draws (100 are wanted)." in few.verdict
+    assert "R-hat of the" not in few.details
+    assert re.search(r"has \d+ effective draws\.$", few.details)
     many = diagnose(traced(wander(16, 300, 0.93)), 0, np.ones(16))  # of many chains R-hat asks for more draws
     assert many.quantities["entropy"].ess_bulk > 100
-    assert "R-hat of the " in many.verdict
-    assert "effective" not in many.verdict
+    assert "R-hat of the " in many.details
+    assert " has " not in many.details
 
 
 @pytest.mark.parametrize("r_hat", [1.050001, 1.0549, 1.06])
@@ -174,7 +180,7 @@ def test_a_limit_that_is_missed_by_little_is_seen_to_be_missed(r_hat):
     """Not: R-hat is 1.05, at most 1.05 is wanted."""
     of = Quantity(0.0, 1.0, r_hat, r_hat, 400.0, 400.0)
     found = Found(dict.fromkeys(QUANTITIES, of), np.zeros(2), np.ones(2, bool), 100)
-    said = float(re.search(r"R-hat of the [\w ]+ is ([\d.]+) ", judge(found, Setting("n_iter", 9)).verdict)[1])
+    said = float(re.search(r"R-hat of the [\w ]+ is ([\d.]+)\.$", details(found))[1])
     assert 1.05 < said == pytest.approx(r_hat, abs=0.01)
 
 
@@ -183,8 +189,10 @@ def test_a_fit_that_is_short_on_one_trace_is_not_shouted_at(easy):
     found = diagnose(trace, 0, np.ones(4))
     assert found.sound
     assert not found.converged
-    assert found.verdict.startswith("All 4 chains found the same clusters. Probabilities are exact to about 0.")
-    assert " only: the purity has " in found.verdict
+    assert re.fullmatch(
+        r"All 4 chains found the same clusters. Probabilities are exact to about \d percentage points only.", found.verdict
+    )
+    assert "The purity has " in found.details
     assert found.advice == "For more exact ones run longer with n_iter=800."
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -195,42 +203,51 @@ def test_a_fit_that_is_short_on_one_trace_is_not_shouted_at(easy):
 
 def test_chains_in_different_clusters():
     x = wander(4, 400, 0.3) - np.array([[0], [40], [0], [160]])
-    found = diagnose(traced(x), 0, np.array([1.0, 0.5, 0.95, 0.3]))
+    found = diagnose(traced(x), 0, np.array([1.0, 0.5, 0.95, 0.3]), Counts(3, 4, 14, 120))
     assert not found.converged
     assert not found.sound
     assert found.n_agreeing == 2
     assert found.verdict == (
-        "The 4 chains found different clusters. Shown are those of the best one and of another that agrees with it; the "
-        "remaining 2 are less probable (log joint 40 to 160 lower). Longer runs seldom bring such chains together."
+        "The 4 chains found different clusters: 2 of 4 found those shown, and what the other 2 found is less probable. 3 of 4 "
+        "clusters are the same in all chains; 14 of 120 cases belong to one cluster or another. Longer runs seldom bring such "
+        "chains together."
     )
-    assert found.advice == "Try more chains with n_chains=8, or try another n_clusters."
+    assert found.advice == (
+        "Try more chains with n_chains=8, try another n_clusters, or see where they differ by explain_differences."
+    )
+    assert found.details.endswith(
+        "All quantities have that. The log joint of the chains that found other clusters is lower by 40 to 160."
+    )
     assert found.quantities["log_joint"].r_hat < 1.05 < 1.5 < found.quantities["log_joint"].r_hat_all
     assert found.quantities["log_joint"].mean == pytest.approx(x[[0, 2]].mean())
     alone = diagnose(traced(x), 0, np.array([1.0, 0.5, 0.89, 0.3]))
     assert alone.n_agreeing == 1
-    assert "Shown are those of the best one; the remaining 3 are less probable (log joint up to 160 lower)" in alone.verdict
+    assert ": shown are those of the best one, and what the other 3 found is as probable or less." in alone.verdict
+    assert "clusters are the same" not in alone.verdict  # that was not asked
 
 
 def test_chains_that_mix_but_whose_clusters_do_not_match():
     found = diagnose(traced(wander(4, 400, 0.2)), 0, np.array([1.0, 0.95, 0.8, 0.95]))
     assert not found.converged
-    assert found.verdict.startswith("The data hardly tell some clusters apart: all 4 chains mix")
-    assert "those of the best one and of the 2 that agree with it" in found.verdict
-    assert found.advice == "Try fewer clusters with a smaller n_clusters, or keep more draws with a smaller thin."
+    assert found.verdict.startswith("The data hardly tell some clusters apart: every chain goes to and fro ")
+    assert found.verdict.endswith("and 3 of 4 found those shown.")
+    assert found.advice.startswith("Try fewer clusters with a smaller n_clusters, keep more draws with a smaller thin, or ")
 
 
 def test_chains_in_different_clusters_that_are_too_short_as_well():
     found = diagnose(traced(wander(3, 60, 0.95)), 0, np.array([1.0, 0.95, 0.5]))
-    assert "those of the best one and of another that agrees with it; the remaining one is " in found.verdict
-    assert "They are also too short: " in found.verdict
-    assert found.advice == "Run longer with n_iter=120, or try more chains with n_chains=6."
+    assert "2 of 3 found those shown, and what the other one found is " in found.verdict
+    assert found.verdict.endswith("The chains are also too short to say how sure that is.")
+    assert found.advice.startswith("Run longer with n_iter=120, try more chains with n_chains=6, or ")
 
 
 def test_one_chain_says_what_it_cannot_show():
     found = diagnose(traced(wander(1, 600, 0.2)), 0, np.ones(1))
     assert found.converged
-    assert found.verdict.startswith("Good: one chain alone, which has no other to compare with.")
-    assert "The chain is too short to rely on" in diagnose(traced(wander(1, 60, 0.9)), 0, np.ones(1)).verdict
+    assert found.verdict.startswith("Good, as far as one chain can tell: probabilities are exact to about ")
+    assert found.verdict.endswith("More chains would show whether others find the same.")
+    short = diagnose(traced(wander(1, 60, 0.9)), 0, np.ones(1)).verdict
+    assert short.startswith("One chain found these clusters, but it is too short to say how sure that is.")
 
 
 VERDICTS = {
@@ -248,12 +265,37 @@ def test_advice_names_parameters_and_options_that_exist(x, overlap):
     params = BayesianCaseModel().get_params()
     found = diagnose(traced(x), 0, overlap)
     for way in found.remedies:
-        assert all(setting.parameter in params for setting in way.settings)
+        assert all(setting.parameter in params or hasattr(BayesianCaseModel, setting.parameter) for setting in way.settings)
     options = {name for command in main.commands.values() for param in command.params for name in param.opts}
     for word in re.findall(r"(?<!\w)--?[a-z-]+", advise(found.remedies, as_option)):
         assert word in options
     assert bool(found.remedies) != found.converged
     assert found.sound or not found.converged
+
+
+@pytest.mark.parametrize(("x", "overlap"), VERDICTS.values(), ids=VERDICTS)
+def test_what_people_read_first_has_no_terms_of_the_trade(x, overlap):
+    found = diagnose(traced(x), 0, overlap, Counts(0, 4, 1, 120))
+    for said in (found, at_the_cap(found, 20), stopped_early(found, 30, 1000)):
+        first = f"{said.verdict} {said.advice}"
+        assert not re.search(r"R-hat|ESS|effective|log joint|entropy|purity|burn-in|None of 1 ", first)
+        assert all(sentence[0].isupper() or sentence[0].isdigit() for sentence in re.split(r"(?<=\.) ", first.strip()))
+
+
+def test_what_differs_is_counted_in_words():
+    assert what_differs(Counts(0, 4, 1, 120)) == (
+        "None of 4 clusters is the same in all chains; 1 of 120 cases belongs to one cluster or another."
+    )
+    assert what_differs(Counts(1, 1, 0, 10)).startswith("Every case has the same main cluster in all chains")
+    assert what_differs(Counts(0, 1, 3, 10)).startswith("The only cluster is not the same in all chains; 3 of 10 cases belong")
+    assert what_differs(None) == ""
+
+
+def test_a_run_at_its_cap_or_stopped_says_so_first():
+    good = diagnose(traced(wander(4, 400, 0.5)), 100, np.ones(4))
+    assert at_the_cap(good, 20).verdict.startswith("All 20 clusters that were allowed are in use, so there may be more")
+    assert "Otherwise good: all 4 chains" in at_the_cap(good, 20).verdict
+    assert stopped_early(good, 30, 1000).verdict == f"The run was stopped after 30 of 1,000 sweeps. {good.verdict}"
 
 
 def test_json_has_the_advice_in_the_words_of_a_front_end():
@@ -287,7 +329,7 @@ def test_the_table(fitted):
     assert lines[0] == fitted.diagnostics_.verdict
     for words in ("R-hat", "ESS bulk", "log joint", "purity", "subspace size", "entropy", "cells moved"):
         assert words in shown
-    assert max(map(len, lines[2:])) < 110
+    assert max(map(len, [line for line in lines[2:] if not line.startswith("Wanted")])) < 110
     with pytest.raises(AttributeError):
         fitted.diagnostics_.converged = True
 
@@ -325,7 +367,7 @@ def test_a_fit_that_has_not_converged_warns_once_with_what_to_do(easy):
     with pytest.warns(ConvergenceWarning) as record:
         model = BayesianCaseModel(2, n_iter=6, random_state=0).fit(easy)
     assert len(record) == 1
-    assert str(record[0].message) == "Too short to judge: 3 sweeps after the burn-in. " + model.diagnostics_.advice
+    assert str(record[0].message) == "Too short to judge: only 3 sweeps were kept. " + model.diagnostics_.advice
     assert "Run longer with n_iter=12." in str(record[0].message)
     assert record[0].filename == __file__
     assert not model.diagnostics_.converged
@@ -337,6 +379,7 @@ def test_a_fit_stopped_by_hand_is_not_scolded_twice(easy):
         model.fit(easy, callback=lambda report: report.sweep == 9)
     assert len(record) == 1
     assert not model.diagnostics_.converged
+    assert model.diagnostics_.verdict.startswith("The run was stopped after 9 of 1,000 sweeps.")
     assert model.n_iter_ == 9
 
 

@@ -106,6 +106,8 @@ BROKEN = {
         "is_held = len(block.held) > 0 and block.held[i] >= 0",
         "is_held = False",
     ),
+    "candidates ruled out too soon": (ROWS, ENGINE, "score_p", "at + s0, weight, score)", "at + s0, weight - 2.0, score)"),
+    "own label counted twice": (RELABEL, RELABEL, "relabel_whole", "s, own, S)", "s, np.int64(-1), S)"),
     "held omega summed out": (
         TABLES,
         DRIVER,
@@ -210,9 +212,15 @@ BROKEN = {
 
 def break_function(monkeypatch, name):
     """Put a function of BROKEN in the place of the right one, until the test ends."""
-    file, used_in, function, old, new = BROKEN[name]
+    _, used_in, function, *_ = BROKEN[name]
     module = importlib.import_module("bayescase." + used_in.removesuffix(".py").replace("/", "."))
-    monkeypatch.setattr(module, function, getattr(broken_module(name, file, old, new), function))
+    monkeypatch.setattr(module, function, getattr(broken(name), function))
+
+
+def broken(name):
+    """The file of a mutant of BROKEN, as a module."""
+    file, _, _, old, new = BROKEN[name]
+    return broken_module(name, file, old, new)
 
 
 def broken_module(name, file, old, new):

@@ -23,6 +23,7 @@ OPTIONS = {
     "candidates": "--candidates",
     "case_names": "--id",
     "checkpoint": "--checkpoint",
+    "client": "--dask",
     "cv": "--folds",
     "data": "--data",
     "delimiter": "--delimiter",
@@ -37,6 +38,7 @@ OPTIONS = {
     "max_iter": "--max-iterations",
     "min_cases": "--min-cases",
     "missing_values": "--missing",
+    "moves": "--moves",
     "n_chains": "--chains",
     "n_clusters": "-k",
     "n_iter": "--iterations",
@@ -50,8 +52,13 @@ OPTIONS = {
     "tolerance": "--tolerance",
     "top_values": "--top",
 }
-FLAGS = ("admin_password", "header", "keep_draws", "paper_mode")  # options without a value
-DATA = {"X": "The data", "n_samples": "The number of cases", "fold": "`bayescase fold`"}  # what is given or done, not set
+FLAGS = ("admin_password", "header", "keep_draws", "moves", "paper_mode")  # options without a value
+DATA = {  # what is given or done, not set
+    "X": "The data",
+    "n_samples": "The number of cases",
+    "fold": "`bayescase fold`",
+    "explain_differences": "`bayescase explain --differences`",
+}
 OF_STUDIES = (  # parameters that are called as their options
     *("admin_password", "admission", "arms", "break_every", "break_seconds", "column", "items_per_block", "keep_days"),
     *("language", "layout", "lda", "options", "order", "overlap", "paper_mode", "path", "platform", "port", "practice"),
@@ -75,10 +82,13 @@ def as_option(setting: Setting) -> str | None:
         return f"{option} unset"
     if value is UNSET or setting.parameter in FLAGS:
         return option if column is None else f"{option} of {column!r}"
+    if setting.parameter == "feature_types" and isinstance(value, dict):
+        return " ".join(f"--drop {shlex.quote(str(name))}" for name in value)
     if setting.parameter == "feature_types" and value == "drop":
         return "--drop" if column is None else f"--drop {shlex.quote(str(column))}"
     if setting.parameter == "bags" and column is not None:
-        return f"{option} {shlex.quote(str(column))} --separator {shlex.quote(str(value))}"
+        between = str(value) if str(value).isalnum() else repr(str(value))  # a bare comma would be lost in a sentence
+        return f"{option} {shlex.quote(str(column))} --separator {between}"
     if setting.parameter == "image_shape":
         return f"{option} {' '.join(map(str, value))}"
     text = ",".join(value) if setting.parameter == "arms" else as_text(value)

@@ -51,7 +51,10 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Read DATA, a file or a folder of files, in parts, and keep it on disk: for tables larger than memory.",
 )
-@click.option("--cache", metavar="FOLDER", help="Where --out-of-core keeps codes and labels; they stay for the next run.")
+@click.option("--cache", metavar="FOLDER", help="Where --out-of-core and --dask keep codes and labels, also for the next run.")
+@click.option(
+    "--dask", metavar="ADDRESS", help="Read and fit DATA on a cluster of Dask, tcp://host:8786, whose workers see it."
+)
 @click.option("--candidates", type=click.IntRange(1), metavar="N", help="Choose prototypes among N cases, drawn at random.")
 @click.option(
     "--more", type=click.IntRange(1), metavar="N", help="DATA is a saved model: run N sweeps more from its --checkpoint."
@@ -71,6 +74,7 @@ def fit(
     checkpoint: str | None,
     out_of_core: bool,
     cache: str | None,
+    dask: str | None,
     candidates: int | None,
     more: int | None,
     seed: int,
@@ -87,6 +91,7 @@ def fit(
     from sklearn.exceptions import ConvergenceWarning
 
     from ..estimator import BayesianCaseModel
+    from ..reading.partitions import connected
 
     if more is not None:
         with warnings.catch_warnings():
@@ -95,10 +100,10 @@ def fit(
         finish(longer, data, output, as_json)
         return
     check_output(output, data, ours=is_model, force=force)
-    if cache is not None and not out_of_core:
-        raise click.UsageError("--cache needs --out-of-core.")
+    if cache is not None and not out_of_core and dask is None:
+        raise click.UsageError("--cache needs --out-of-core or --dask.")
     label = options["label"]
-    X, settings, names, known = what_to_fit(data, options, out_of_core)
+    X, settings, names, known = what_to_fit(data, options, out_of_core or dask is not None)
     model = BayesianCaseModel(
         clusters,
         **settings,
@@ -109,7 +114,7 @@ def fit(
         device=device,
         verbose=int(sys.stderr.isatty()),
     )
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), connected(dask) as model.client:
         warnings.simplefilter("ignore", ConvergenceWarning)  # the verdict is printed
         model.fit(X, case_names=names, checkpoint=checkpoint, cache=cache, candidates=candidates)
     finish(model, data, output, as_json, None if known is None else (label, known))

@@ -10,12 +10,12 @@ import click
 from .cases import FileOptions, read_new_cases, row_of
 from .errors import as_option
 from .options import FORCE, ID, IMAGE, JOBS, JSON, READING
-from .output import as_text, check_output, has_columns, is_model, is_signed, naming, say, say_json, write_text
+from .output import as_text, check_output, has_columns, is_model, is_signed, say, say_json, write_text
 
 if TYPE_CHECKING:
     from ..estimator import BayesianCaseModel
 
-PLOTS = ("prototypes", "subspaces", "values", "tree", "memberships", "agreement", "case", "ribbon", "history")
+PLOTS = ("prototypes", "subspaces", "values", "tree", "differences", "memberships", "agreement", "case", "ribbon", "history")
 PREDICTED = ("case", "cluster", "prototype")  # the first columns of a table of predictions
 
 
@@ -32,10 +32,19 @@ def load(path: str) -> BayesianCaseModel:
     "--row", metavar="N", help="Explain a case of the fit by its name, or its number from 0; with --case, of the file."
 )
 @click.option("--pair", nargs=2, type=int, metavar="S T", help="Explain how two clusters differ.")
+@click.option("--differences", is_flag=True, help="Explain where the chains differ: which cases are in one cluster or another.")
 @READING
 @JSON
-def explain(model: str, case: str | None, row: str | None, pair: tuple[int, int] | None, as_json: bool, **reading: Any) -> None:
-    """Explain the clusters of MODEL, one case, or a pair of clusters."""
+def explain(
+    model: str,
+    case: str | None,
+    row: str | None,
+    pair: tuple[int, int] | None,
+    differences: bool,
+    as_json: bool,
+    **reading: Any,
+) -> None:
+    """Explain the clusters of MODEL, one case, a pair of clusters, or where the chains differ."""
     from rich.console import Group
     from rich.markup import escape
 
@@ -43,10 +52,14 @@ def explain(model: str, case: str | None, row: str | None, pair: tuple[int, int]
 
     if pair and (case is not None or row is not None):
         raise click.UsageError("--pair cannot go with --case or --row.")
+    if differences and (pair or case is not None or row is not None):
+        raise click.UsageError("--differences must stand alone.")
     fitted = load(model)
     explained: Any
     table: Any
-    if pair:
+    if differences:
+        explained, table = fitted.explain_differences(), terminal.differences_table
+    elif pair:
         explained, table = fitted.explain_pair(*pair), terminal.pair_table
     elif case is not None:
         cases = read_new_cases(fitted, case, FileOptions(**reading)).table
@@ -61,6 +74,8 @@ def explain(model: str, case: str | None, row: str | None, pair: tuple[int, int]
         explained, table = fitted.explain(), terminal.explanation_table
     if as_json:
         say_json(explained.to_json())
+    elif table is terminal.differences_table:
+        say(explained, lambda: Group(escape(explained.words), *([table(explained)] if explained.cases else [])))
     elif table is terminal.explanation_table:
         say(explained, lambda: Group(table(explained), escape(explained.verdict)))
     else:
@@ -91,6 +106,7 @@ def fold(model: str, clusters: int | None, tolerance: float, output: str | None,
     from rich.markup import escape
 
     from ..explaining.render import terminal
+    from ..storage import naming
 
     check_output(output, model, ours=is_model, force=force)
     fitted = load(model)
@@ -207,6 +223,8 @@ def info(model: str, as_json: bool) -> None:
 @IMAGE
 def report(model: str, output: str, force: bool, title: str | None, image: tuple[int, int] | None) -> None:
     """Write one HTML file that explains MODEL; it needs no network."""
+    from ..storage import naming
+
     check_output(output, model, ours=is_signed, force=force)
     fitted = load(model)
     with naming(output):
@@ -225,7 +243,7 @@ def report(model: str, output: str, force: bool, title: str | None, image: tuple
 def plot(model: str, kind: str, output: str, force: bool, cluster: int, row: str, image: tuple[int, int] | None) -> None:
     """Draw a picture of MODEL."""
     from ..explaining.render import figures as plots
-    from ..storage import replacing
+    from ..storage import naming, replacing
 
     check_output(output, model, ours=is_signed, force=force)
     suffix = os.path.splitext(output)[1].lower().lstrip(".")
@@ -237,6 +255,7 @@ def plot(model: str, kind: str, output: str, force: bool, cluster: int, row: str
         "subspaces": lambda: plots.plot_subspaces(fitted.explain()),
         "values": lambda: plots.plot_values(fitted.explain()),
         "tree": lambda: plots.plot_tree(fitted.explain_tree()),
+        "differences": lambda: plots.plot_differences(fitted.explain_differences()),
         "memberships": lambda: plots.plot_memberships(fitted.fitted_),
         "agreement": lambda: plots.plot_agreement(fitted.explain_agreement(cluster)),
         "case": lambda: plots.plot_case(fitted.explain_case(row_of(row, len(fitted.labels_), fitted.case_names_))),

@@ -141,6 +141,11 @@ MODELLING = options(
         show_default=True,
         help="Fast, or the paper's; the same posterior.",
     ),
+    click.option(
+        "--moves",
+        is_flag=True,
+        help="Also move many cases at once: slower; on some tables chains agree more often.",
+    ),
     click.option("--missing", multiple=True, metavar="MARK", help="A value such as ? that means missing; repeatable."),
     click.option("--drop", multiple=True, metavar="COLUMN", help="Leave a column out; repeatable."),
     click.option(

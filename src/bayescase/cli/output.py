@@ -98,14 +98,10 @@ def check_output(
 
 
 def is_model(path: str) -> bool:
-    """Is the file a model that `fit` saved?"""
-    from ..storage import FileFormatError, read_header
+    """Is the file a model that `fit` saved, of any version?"""
+    from ..storage import kind_of
 
-    try:
-        read_header(path, "model")
-    except (FileFormatError, OSError):
-        return False
-    return True
+    return kind_of(path) == "model"
 
 
 def is_signed(path: str) -> bool:
@@ -130,18 +126,9 @@ def has_columns(*columns: str) -> Recogniser:
     return recognise
 
 
-@contextmanager
-def naming(path: str) -> Iterator[None]:
-    """What the system says of a full disk does not say which file was to be written."""
-    try:
-        yield
-    except OSError as error:
-        raise OSError(error.errno, error.strerror or str(error), path) from error
-
-
 def write_text(path: str, text: str, n: int) -> None:
     """Write n cases as text to a file or to stdout."""
-    from ..storage import replacing
+    from ..storage import naming, replacing
 
     if path == "-":
         click.echo(text, nl=False)

@@ -282,8 +282,10 @@ def receipt(folder: Path, external: str, phase: str, database: str | None) -> No
     The old code is void.
     """
     need_server()
+    from ..study.data.database import need_data
     from ..study.data.store import open_store
 
+    need_data(folder, database)
     store = open_store(folder, database, phase=phase)
     code = store.new_receipt(external)
     store.close()
@@ -299,8 +301,10 @@ def receipt(folder: Path, external: str, phase: str, database: str | None) -> No
 def erase(folder: Path, code: str, database: str | None) -> None:
     """Delete everything that one person gave, by their receipt, in database and journal."""
     need_server()
+    from ..study.data.database import need_data
     from ..study.data.store import open_store
 
+    need_data(folder, database)
     store = open_store(folder, database)
     try:
         person = store.find_by_receipt(code)
@@ -322,9 +326,10 @@ def forget(folder: Path, everyone: bool, database: str | None) -> None:
     From then on nobody can tell whose answers are whose, or delete them by a receipt.
     """
     need_server()
-    from ..study.data.database import milliseconds
+    from ..study.data.database import milliseconds, need_data
     from ..study.data.store import open_store
 
+    need_data(folder, database)
     store = open_store(folder, database)
     n = store.forget(milliseconds() + 1 if everyone else None)
     store.close()

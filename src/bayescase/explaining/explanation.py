@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any, Self
 
+from .overall import DifferencesExplanation, TreeExplanation
 from .parts import (
     Card,
     CaseFeature,
@@ -25,60 +25,29 @@ from .parts import (
     Reason,
     SharedValue,
     Side,
-    TreeNode,
     as_set,
     most_telling,
 )
-from .records import build, plain
+from .records import Explanation
 from .words import any_of, counted, cut, listed, percent, phrase
 
 FLAT = 0.25  # a prototype that is less probable stands for its cluster only if no two others are nearly as probable
 SHOWN = 8  # distinctions that are printed
 RARE = 3  # rare ones that are printed
+__all__ = [
+    "AgreementExplanation",
+    "CaseExplanation",
+    "ClusterExplanation",
+    "DifferencesExplanation",
+    "Explanation",
+    "ModelExplanation",
+    "PairExplanation",
+    "TreeExplanation",
+]
 KEY = (
     "like: the prototype, a case that stands for its cluster, and how probably it is the best one to do so. "
     "* key feature: the cases of the cluster copy it from their prototype; “key” is the probability that they do."
 )
-
-
-class Explanation:
-    """What all explanations can do."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain lists, words and numbers, with the kind of each explanation.
-
-        Returns
-        -------
-        dict
-        """
-        return {"kind": type(self).__name__, **plain(self)}
-
-    @classmethod
-    def from_json(cls, value: Any) -> Self:
-        """The explanation that `to_json` made.
-
-        Parameters
-        ----------
-        value : dict
-
-        Returns
-        -------
-        Explanation
-            Of the kind that was written.
-
-        Raises
-        ------
-        ValueError
-            If it is no explanation, or one of another kind than asked for.
-        """
-        try:
-            kind = KINDS[value["kind"]]
-            if not issubclass(kind, cls):
-                raise TypeError(f"a {value['kind']}, not a {cls.__name__}")
-            found: Self = build(kind, value)
-        except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"This is not an explanation of bayescase ({error!r}).") from error
-        return found
 
 
 @dataclass(frozen=True)
@@ -402,74 +371,3 @@ class AgreementExplanation(Explanation):
             return f"{words}."
         ends = (f"{phrase(cut(f.name, 60), f.value)} ({percent(f.agreeing)})" for f in (best, worst))
         return f"{words} on average; most on {', least on '.join(ends)}."
-
-
-@dataclass(frozen=True)
-class TreeExplanation(Explanation):
-    """Which clusters may be told as one: joined again and again, where the probability of left-out cases loses least.
-
-    Attributes
-    ----------
-    n_cases, n_clusters : int
-        How many cases and clusters there are.
-    nodes : tuple of TreeNode
-        The clusters by their numbers, then the joins, in the order in which they are made. The last one is all cases.
-    log_probability : float
-        Mean log probability of a case that is left out, with all clusters.
-    tolerance : float
-        Clusters count as one if that makes their cases less probable by no more than this share.
-    number : int
-        How many there are then.
-    """
-
-    n_cases: int
-    n_clusters: int
-    nodes: tuple[TreeNode, ...]
-    log_probability: float
-    tolerance: float
-    number: int
-
-    @property
-    def joins(self) -> tuple[TreeNode, ...]:
-        """In the order in which they are made."""
-        return self.nodes[self.n_clusters :]
-
-    def groups(self, k: int) -> tuple[TreeNode, ...]:
-        """The nodes that there are with k clusters, from large to small.
-
-        Parameters
-        ----------
-        k : int
-            From 1 to the number of clusters.
-
-        Returns
-        -------
-        tuple of TreeNode
-        """
-        made = self.nodes[: 2 * self.n_clusters - k]
-        inside = {part for node in made for part in node.parts}
-        return tuple(sorted((node for node in made if node.node not in inside), key=lambda node: (-node.size, node.node)))
-
-    @property
-    def sentence(self) -> str:
-        """How many clusters there are if small differences do not count."""
-        less = f"become less probable by no more than {percent(self.tolerance)}"
-        if self.number == self.n_clusters:
-            return f"Told as one, the cases of no two clusters {less}: there are {counted(self.n_clusters, 'cluster')}."
-        return f"{counted(self.n_clusters, 'cluster')} can be told as {self.number}: joined, their cases {less}."
-
-    def __str__(self) -> str:
-        lines = [self.sentence, "", "clusters  less probable  joined"]
-        for k, node in zip(range(self.n_clusters - 1, 0, -1), self.joins, strict=True):
-            a, b = (cut(self.nodes[part].title, 40) for part in node.parts)
-            mark = "*" if k == self.number else " "
-            lines.append(f"{mark}{k:7d}  {percent(max(node.less_probable, 0.0)):>13}  {a} + {b}, {like_of(node)}")
-        return "\n".join(lines)
-
-
-def like_of(node: TreeNode) -> str:
-    """How large it is, and which case stands for it."""
-    return counted(node.size) + ("" if node.prototype is None else f" like {node.prototype.name}")
-
-
-KINDS: dict[str, type[Explanation]] = {kind.__name__: kind for kind in Explanation.__subclasses__()}

@@ -1,9 +1,11 @@
-"""Frozen dataclasses ↔ plain JSON."""
+"""Frozen dataclasses ↔ plain JSON, and what all explanations can do."""
+
+from __future__ import annotations
 
 import typing
 from dataclasses import MISSING, fields, is_dataclass
 from types import NoneType, UnionType
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -37,3 +39,43 @@ def build(kind: Any, value: Any) -> Any:
     if origin is not None or type(value) not in wanted:
         raise TypeError(f"{value!r:.50} is not of type {kind}")
     return float(value) if kind is float else value  # an editor may write 1.0 as 1
+
+
+class Explanation:
+    """What all explanations can do."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain lists, words and numbers, with the kind of each explanation.
+
+        Returns
+        -------
+        dict
+        """
+        return {"kind": type(self).__name__, **plain(self)}
+
+    @classmethod
+    def from_json(cls, value: Any) -> Self:
+        """The explanation that `to_json` made.
+
+        Parameters
+        ----------
+        value : dict
+
+        Returns
+        -------
+        Explanation
+            Of the kind that was written.
+
+        Raises
+        ------
+        ValueError
+            If it is no explanation, or one of another kind than asked for.
+        """
+        try:
+            kind = {kind.__name__: kind for kind in Explanation.__subclasses__()}[value["kind"]]
+            if not issubclass(kind, cls):
+                raise TypeError(f"a {value['kind']}, not a {cls.__name__}")
+            found: Self = build(kind, value)
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"This is not an explanation of bayescase ({error!r}).") from error
+        return found

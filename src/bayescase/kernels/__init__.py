@@ -3,6 +3,7 @@
 `contract` says what an engine must offer; the CPU is one, a GPU another. `Driver` and `sweeps` move a chain.
 """
 
+from .cluster.engine import ClusterEngine
 from .contract import Best, Candidates, Counts, Engine, Moved, Rows
 from .cpu.engine import CpuCandidates, CpuEngine, CpuRows, make_block
 from .cpu.means import copied
@@ -13,13 +14,14 @@ from .cpu.threads import Threads, threads_for
 from .disk.engine import DiskEngine
 from .driver import Driver, sweeps
 from .evidence import ClusterEvidence
-from .opening import check_device, open_engine
+from .opening import check_device, fold_cases, open_engine
 from .rng import stream
 
 __all__ = [
     "PARTICLES",
     "Best",
     "Candidates",
+    "ClusterEngine",
     "ClusterEvidence",
     "Counts",
     "CpuCandidates",
@@ -38,6 +40,7 @@ __all__ = [
     "collect",
     "copied",
     "fill_rough",
+    "fold_cases",
     "fold_in",
     "log_probability",
     "make_block",

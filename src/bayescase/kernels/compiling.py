@@ -111,3 +111,4 @@ class Inner(CompilerBase):
 options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}  # a test for division by zero keeps loops scalar
 compiled = njit(cache=True, **options)
 inner = njit(no_cpython_wrapper=True, pipeline_class=Inner, **options)  # called by kernels only: half as much to compile
+inlined = njit(no_cpython_wrapper=True, pipeline_class=Inner, forceinline=True, **options)  # small, and called for every row

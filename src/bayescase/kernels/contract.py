@@ -76,6 +76,12 @@ class Best(NamedTuple):
     def none(cls, S: int, most: int) -> Best:
         return cls(np.full(S, -np.inf), np.zeros(S, np.int64), np.full((S, most), -1), np.zeros(S))
 
+    def offer(self, score: np.ndarray, row: np.ndarray) -> None:
+        """The best of one more block of candidates; of equals the first counts."""
+        score = score[: len(row)]
+        better = (score > self.score) | ((score == self.score) & (row < self.row))
+        self.score[better], self.row[better] = score[better], row[better]
+
 
 class Rows(Protocol):
     """One chain's rows and their labels z, wherever they live, with the running mean of their memberships."""

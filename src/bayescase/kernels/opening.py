@@ -1,18 +1,23 @@
-"""Which engine a run gets: the CPU's, or that of a GPU."""
+"""Which engine a run gets, and where new cases are folded in: the CPU, or a GPU."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ..errors import Advice, ParameterError, Setting
-from ..state import Data
+from ..state import Codebook, Codes, Data, Hyper
 from .contract import Engine
 from .cpu.engine import CpuEngine
-from .cuda.engine import CudaEngine, fits
-from .cuda.machine import Cuda, is_there
+from .cuda.engine import CudaEngine, can_cut, fits
+from .cuda.machine import Cuda, Machine, is_there
+from .cuda.newcases import fold_there
 
-SMALL = 1 << 22  # cells: below, the CPU has made a sweep before a GPU has got its tables
+SMALL = 1 << 20  # cells: below, a fit is over on the CPU before kernels are compiled for a GPU
+FEW_NEW = 1 << 18  # cells of new cases, likewise
 
 
 def check_device(device: Any, sampler: str) -> None:
@@ -38,7 +43,22 @@ def open_engine(data: Data, S: int, n_chains: int, n_jobs: int, device: str = "c
     check_device(device, sampler)
     if device == "auto":
         large = sampler == "rows" and len(data.cells.codes) >= SMALL
-        device = "cuda" if large and is_there() and fits(Cuda("cuda"), data, S, n_chains) else "cpu"
+        device = "cuda" if large and is_there() and can_hold(Cuda("cuda"), data, S, n_chains) else "cpu"
     if device == "cpu":
         return CpuEngine(data, S, n_chains, n_jobs)
     return CudaEngine(data, S, n_chains, n_jobs, Cuda(device))
+
+
+def can_hold(machine: Machine, data: Data, S: int, n_chains: int) -> bool:
+    """Can the device sweep the table, whole or in blocks?"""
+    return fits(machine, data, S, n_chains) or can_cut(machine, data, S, n_chains)
+
+
+def fold_cases(
+    cases: Codes, book: Codebook, given: Sequence[tuple[Hyper, np.ndarray]], seed: np.uint64, device: str
+) -> np.ndarray | None:
+    """(N, S) Sums of the memberships of new cases over tables (α and β, φ), made on a GPU; None if the CPU should make them."""
+    few = len(cases.cells.codes) < FEW_NEW or not given
+    if device == "cpu" or few or (device == "auto" and not is_there()):
+        return None
+    return fold_there(Cuda("cuda" if device == "auto" else device), cases, book, given, seed)

@@ -49,21 +49,27 @@ def learn_bag(how: Items, names: Sequence[str], tables: Sequence[Sequence[AnyCol
     return tally.learned([tally.count(columns) for columns in tables])
 
 
+class ItemCodes(dict[str, int]):
+    """Gives a new item the next code."""
+
+    def __missing__(self, item: str) -> int:
+        return self.setdefault(item, len(self))
+
+
 class ItemTally:
     """The items of a bag, as they are found, and in how many cases each is."""
 
     def __init__(self, how: Items, names: Sequence[str], wishes: Wishes):
         self.how, self.names, self.wishes = how, names, wishes
-        self.code: defaultdict[str, int] = defaultdict()
-        self.code.default_factory = self.code.__len__
-        self.cut = None if how.source == "columns" else cut_of(how.source, how.separator, wishes.stop_words)
+        self.code = ItemCodes()
 
     def count(self, columns: Sequence[AnyColumn]) -> np.ndarray:
         """(items so far,) In how many of these cases each item is."""
         if self.how.source == "columns":
             matrix = count_columns(self.names, columns, self.wishes.markers)
         else:
-            matrix, _ = count_cells(cells_of(self.names[0], columns[0], self.wishes.markers, self.cut), self.code)
+            cut = cut_of(self.how.source, self.how.separator, self.wishes.stop_words)
+            matrix, _ = count_cells(cells_of(self.names[0], columns[0], self.wishes.markers, cut), self.code)
         return np.bincount(matrix.indices, minlength=matrix.shape[1])
 
     def learned(self, tables: Sequence[np.ndarray]) -> LearnedBag:
@@ -164,7 +170,7 @@ def item_column(name: str, column: AnyColumn, markers: Sequence[Marker]) -> Spar
     return SparseColumn(rows, numbers.values[rows], len(numbers.values))
 
 
-def count_cells(cells: Iterable[Iterable[str]], code: defaultdict[str, int], n_items: int | None = None) -> tuple[Counts, int]:
+def count_cells(cells: Iterable[Iterable[str]], code: dict[str, int], n_items: int | None = None) -> tuple[Counts, int]:
     """(counts by the codes of the items, number of those unseen). `code` may give new items new codes."""
     codes, ends = array("i"), array("q", [0])
     for items in cells:

@@ -11,8 +11,10 @@ import hashlib
 import itertools
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -62,17 +64,43 @@ class Source(NamedTuple):
 
     names: list[str] | None
     n_columns: int
-    parts: Callable[[], Iterator[Part]]
+    pieces: Sequence[Piece]  # one after the other
     words: bool  # are all cells words, whose types are found when all are known?
     print: str | None  # a hash of what it is; None if the same table cannot be recognised
     n_rows: int | None  # if that is known beforehand
+    cluster: Cluster | None = None  # that reads the pieces
+
+    def map(self, function: Callable[[Part], T]) -> Iterator[T]:
+        """function(part) of every part, in order: here, or wherever its piece is read."""
+        if self.cluster is not None:
+            return self.cluster.map(function, self.pieces)
+        return (function(part) for piece in self.pieces for part in piece())
 
     def sample(self) -> Table:
         """The first rows as a table: enough to tell columns of lists from others."""
-        part = next(iter(self.parts()), None)
+        part = next((part for piece in self.pieces for part in itertools.islice(self.few(piece), 1)), None)
         if part is None or not self.n_columns:
             raise TableError("The table is empty: {cases} cases, {features} features.", cases=0, features=self.n_columns)
         return Table(self.names, [column.cells for column in part.columns], part.n_rows)
+
+    def few(self, piece: Piece) -> Iterator[Part]:
+        """The parts of a piece, here."""
+        return piece() if self.cluster is None else self.cluster.map(itself, [piece])
+
+
+Piece: TypeAlias = Callable[[], Iterator[Part]]  # some neighbouring rows that are read together, such as those of a file
+T = TypeVar("T")
+
+
+class Cluster(Protocol):
+    """Somewhere else where pieces are read."""
+
+    def map(self, function: Callable[[Part], T], pieces: Sequence[Any]) -> Iterator[T]:
+        """function(part) of every part of every piece, in order."""
+
+
+def itself(part: Part) -> Part:
+    return part
 
 
 def is_large(X: Any) -> bool:
@@ -91,6 +119,7 @@ def open_source(X: Any, delimiter: str | None = None, header: bool = True) -> So
     path = Path(X)
     if not path.exists():
         raise TableError("There is no file or folder {path!r}.", path=os.fspath(path))
+    path = path.absolute()  # workers have folders of their own that they are in
     files = files_in(path) if path.is_dir() else [path]
     kinds = {kind_of(file) for file in files}
     if len(kinds) > 1:
@@ -171,16 +200,26 @@ def from_dataset(data: Any, name: str, print_: str | None) -> Source:
     except (pa.ArrowException, OSError) as error:
         raise TableError("{file} cannot be read ({why}).", file=name, why=one_line(error)) from None
 
-    def parts() -> Iterator[Part]:
-        try:
-            for fragment in data.get_fragments():
-                for batch in fragment.to_batches(schema=schema, batch_size=PART_ROWS, use_threads=False, batch_readahead=1):
-                    if batch.num_rows:
-                        yield Part([arrow_column(column) for column in batch.columns], batch.num_rows)
-        except (pa.ArrowException, OSError) as error:
-            raise TableError("{file} cannot be read ({why}).", file=name, why=one_line(error)) from None
+    fragments = (part for fragment in data.get_fragments() for part in row_groups(fragment))
+    pieces = [partial(read_fragment, fragment, schema, name, PART_ROWS) for fragment in fragments]
+    return Source(names_of(schema.names), len(schema.names), pieces, False, print_, n_rows)
 
-    return Source(names_of(schema.names), len(schema.names), parts, False, print_, n_rows)
+
+def row_groups(fragment: Any) -> list[Any]:
+    """The parts of a Parquet file that can be read by themselves; other fragments as they are."""
+    split = getattr(fragment, "split_by_row_group", None)
+    return [fragment] if split is None else split()
+
+
+def read_fragment(fragment: Any, schema: Any, name: str, n_rows: int) -> Iterator[Part]:
+    import pyarrow as pa
+
+    try:
+        for batch in fragment.to_batches(schema=schema, batch_size=n_rows, use_threads=False, batch_readahead=1):
+            if batch.num_rows:
+                yield Part([arrow_column(column) for column in batch.columns], batch.num_rows)
+    except (pa.ArrowException, OSError) as error:
+        raise TableError("{file} cannot be read ({why}).", file=name, why=one_line(error)) from None
 
 
 def check_schemas(data: Any, name: str) -> None:
@@ -248,43 +287,51 @@ def one_line(error: object) -> str:
 
 def from_csv(files: list[Path], delimiter: str | None, header: bool, print_: str | None) -> Source:
     """All cells as words: what they mean is known when all of them are."""
-    import pyarrow as pa
-    from pyarrow import csv
-
-    chosen = delimiter or guess_delimiter(first_lines(files[0])) or ","
-    parsing = csv.ParseOptions(delimiter=chosen, newlines_in_values=True)
-
-    def opened(file: Path, names: Sequence[str]) -> Any:
-        how = csv.ReadOptions(block_size=CSV_BYTES, autogenerate_column_names=not header, use_threads=False)
-        words = csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False)
-        return csv.open_csv(pa.input_stream(os.fspath(file), compression="detect"), how, parsing, words)
-
-    def names_in(file: Path) -> list[str]:
-        try:
-            with opened(file, ()) as reader:
-                names: list[str] = list(reader.schema.names)
-                return names
-        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-            raise TableError("{file} cannot be read as CSV ({why}).", file=file.name, why=one_line(error)) from None
-
-    names = names_in(files[0])
+    how = CsvFile(delimiter or guess_delimiter(first_lines(files[0])) or ",", header, CSV_BYTES)
+    names = how.names(files[0])
     check_names(names, files[0].name)
     for file in files[1:]:
-        if names_in(file) != names:
+        if how.names(file) != names:
             raise TableError("{file} does not have the columns of {first}.", file=file.name, first=files[0].name)
-
-    def parts() -> Iterator[Part]:
-        for file in files:
-            try:
-                with opened(file, names) as reader:
-                    for batch in reader:
-                        if batch.num_rows:
-                            yield Part([arrow_column(column) for column in batch.columns], batch.num_rows)
-            except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-                raise TableError("{file} cannot be read as CSV ({why}).", file=file.name, why=one_line(error)) from None
-
     called = [word or f"column {j + 1}" for j, word in enumerate(names)] if header else None
-    return Source(called, len(names), parts, True, print_, None)
+    return Source(called, len(names), [partial(how.parts, file, names) for file in files], True, print_, None)
+
+
+class CsvFile(NamedTuple):
+    """How CSV files are read."""
+
+    delimiter: str
+    header: bool
+    block_size: int
+
+    def open(self, file: Path, names: Sequence[str]) -> Any:
+        import pyarrow as pa
+        from pyarrow import csv
+
+        how = csv.ReadOptions(block_size=self.block_size, autogenerate_column_names=not self.header, use_threads=False)
+        words = csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False)
+        parsing = csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True)
+        return csv.open_csv(pa.input_stream(os.fspath(file), compression="detect"), how, parsing, words)
+
+    def names(self, file: Path) -> list[str]:
+        with self.saying(file), self.open(file, ()) as reader:
+            return list(reader.schema.names)
+
+    def parts(self, file: Path, names: Sequence[str]) -> Iterator[Part]:
+        with self.saying(file), self.open(file, names) as reader:
+            for batch in reader:
+                if batch.num_rows:
+                    yield Part([arrow_column(column) for column in batch.columns], batch.num_rows)
+
+    @contextmanager
+    def saying(self, file: Path) -> Iterator[None]:
+        """What is wrong with a file, in a sentence."""
+        import pyarrow as pa
+
+        try:
+            yield
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+            raise TableError("{file} cannot be read as CSV ({why}).", file=file.name, why=one_line(error)) from None
 
 
 def first_lines(file: Path) -> str:
@@ -301,27 +348,28 @@ def first_lines(file: Path) -> str:
 
 def from_json(files: list[Path], print_: str | None) -> Source:
     """One object a line. A first look finds the keys, which later lines may lack."""
-
-    def tables() -> Iterator[Table]:
-        for file in files:
-            with (gzip.open if file.suffix == ".gz" else open)(file, "rt", encoding="utf-8") as lines:
-                line = 0
-                while some := list(itertools.islice(lines, PART_ROWS // 4)):
-                    if "".join(some).strip():
-                        yield read_json("".join(some), f"{file.name}, from line {line + 1}")
-                    line += len(some)
-
     names: dict[str, None] = {}
-    for table in tables():
-        names |= dict.fromkeys(table.names or ())
+    for file in files:
+        for table in json_tables(file, PART_ROWS // 4):
+            names |= dict.fromkeys(table.names or ())
+    pieces = [partial(json_parts, file, list(names), PART_ROWS // 4) for file in files]
+    return Source(list(names), len(names), pieces, False, print_, None)
 
-    def parts() -> Iterator[Part]:
-        for table in tables():
-            own = dict(zip(table.names or (), table.columns, strict=True))
-            gone = np.full(table.n_cases, None, dtype=object)
-            yield Part([object_column(np.asarray(own.get(name, gone))) for name in names], table.n_cases)
 
-    return Source(list(names), len(names), parts, False, print_, None)
+def json_tables(file: Path, n_lines: int) -> Iterator[Table]:
+    with (gzip.open if file.suffix == ".gz" else open)(file, "rt", encoding="utf-8") as lines:
+        line = 0
+        while some := list(itertools.islice(lines, n_lines)):
+            if "".join(some).strip():
+                yield read_json("".join(some), f"{file.name}, from line {line + 1}")
+            line += len(some)
+
+
+def json_parts(file: Path, names: list[str], n_lines: int) -> Iterator[Part]:
+    for table in json_tables(file, n_lines):
+        own = dict(zip(table.names or (), table.columns, strict=True))
+        gone = np.full(table.n_cases, None, dtype=object)
+        yield Part([object_column(np.asarray(own.get(name, gone))) for name in names], table.n_cases)
 
 
 def object_column(cells: np.ndarray) -> PartColumn:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -166,9 +167,9 @@ def write_codes(folder: Path, source: Source, encoding: Encoding, progress: Prog
     """Codes to files, one after the other, so that a full disk is an error and not the end."""
     with open(folder / CODES, "wb") as codes, open(folder / CANDIDATES, "wb") as candidates:
         writer = Writer(encoding, codes, candidates, *firsts(folder, encoding))
-        for part in source.parts():
-            writer.add(encode_part(encoding, part, source.words))
-            progress(part.n_rows)
+        for codes_of_part in source.map(partial(encode_part, encoding, source.words)):
+            writer.add(codes_of_part)
+            progress(codes_of_part.n_rows)
         about = writer.finish()
     if about.n_candidate_cells == about.n_cells:
         for name in (CANDIDATES, CANDIDATE_FIRST):
@@ -266,7 +267,7 @@ class Writer:
 # --- codes of a part -----------------------------------------------------------------------------------------------------
 
 
-def encode_part(encoding: Encoding, part: Part, words: bool) -> Codes:
+def encode_part(encoding: Encoding, words: bool, part: Part) -> Codes:
     """The codes of some rows. Values are looked up once each, not once a row."""
     positions, n = encoding.wanted.positions, encoding.n_single
     x = np.empty((part.n_rows, n), dtype=encoding.dtype)
@@ -292,9 +293,12 @@ def encode_source(encoding: Encoding, source: Source) -> Iterator[Codes]:
     whole = Table(source.names, [np.array(j) for j in range(source.n_columns)], 0).select(wanted, "X")
     found = [int(position) for position in whole.columns]  # type: ignore[arg-type]
     at = dict(zip(wanted.positions, found, strict=True))
-    for part in source.parts():
-        columns = [part.columns[at.get(j, 0)] for j in range(wanted.width)]
-        yield encode_part(encoding, Part(columns, part.n_rows), source.words)
+    order = [at.get(j, 0) for j in range(wanted.width)]
+    return source.map(partial(encode_in_order, encoding, source.words, order))
+
+
+def encode_in_order(encoding: Encoding, words: bool, order: list[int], part: Part) -> Codes:
+    return encode_part(encoding, words, Part([part.columns[j] for j in order], part.n_rows))
 
 
 def spelled_column(feature: Feature, cells: Any, markers: Any) -> Column:

@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import Advice, ParameterError, Setting, TableError, TableWarning
+from ..errors import ParameterError, TableError, TableWarning
 from ..state import Cells, Codes, chunks
 from .bags import LearnedBag, Wishes, count_items, items_of_rows, learn_bag, select_codes, to_cells
 from .features import Feature, Learned, count_codes, learn_feature, local_codes
+from .notes import Refusals, notes_on
 from .rules import (
     SOURCES,
     TYPES,
@@ -33,7 +34,7 @@ from .rules import (
     with_names,
 )
 from .seen import CELLS, Coded, code_columns, count_values
-from .tables import AnyColumn, Marker, SparseColumn, Table, Wanted, has_lists, listed, plain
+from .tables import AnyColumn, Marker, SparseColumn, Table, Wanted, has_lists, plain
 
 AMBIGUOUS = -1  # items of several bags are called so
 
@@ -117,10 +118,12 @@ class Encoding:
             tables.append(layout.columns_of(catalogue, "candidates"))
         names = [name for name, _ in layout.singles]
         known = [count_values(code_columns(columns[: len(names)], names, layout.markers)) for columns in tables]
+        refusals = Refusals()
         singles = [
-            learn_feature(name, [columns[k] for columns in tables], rule, layout.markers, [of[k] for of in known])
+            refusals.each(learn_feature, name, [of[k] for of in tables], rule, layout.markers, [of[k] for of in known])
             for k, (name, rule) in enumerate(layout.singles)
         ]
+        refusals.say()
         bags = [learn_bag(bag.how, bag.names, [columns[bag.part] for columns in tables], bag.wishes) for bag in layout.bags]
         return cls.of(layout, singles, bags, tables[0])
 
@@ -367,37 +370,6 @@ def wishes_of(asked: Asked, bags: Sequence[Items], markers: Sequence[Marker]) ->
     stop_words = check_stop_words(asked.stop_words, any(items.source == "texts" for items in bags))
     least = check_min_cases(asked.min_cases, [items.bag for items in bags])
     return {items.bag: Wishes(least[items.bag], stop_words, markers) for items in bags}
-
-
-def notes_on(learned: Sequence[Learned], columns: Sequence[AnyColumn]) -> Iterator[TableWarning]:
-    """What a person should know of features as they were read."""
-    constant = [of.feature.name for of, column in zip(learned, columns, strict=True) if is_constant(of.feature, column)]
-    if constant:
-        yield TableWarning(
-            "{features} {verb} one value only and cannot tell cases apart.",
-            features=listed("Feature", constant),
-            verb="has" if len(constant) == 1 else "have",
-            column=constant[0],
-        )
-    cut = [of.feature for of in learned if of.doubtful]
-    if cut:
-        name, shown = cut[0].name, next((value for value in cut[0].values if " to " in str(value)), cut[0].values[0])
-        yield TableWarning(
-            "{columns} {verb} whole numbers that are cut into intervals, such as {column} = {value}.",
-            Advice("if they are codes, say so with {}", Setting("feature_types", "category", column=name)),
-            Advice("keep the intervals with {}", Setting("feature_types", "number", column=name)),
-            columns=listed("Column", [feature.name for feature in cut]),
-            verb="has" if len(cut) == 1 else "have",
-            column=name,
-            value=shown,
-        )
-
-
-def is_constant(feature: Feature, column: AnyColumn) -> bool:
-    if not isinstance(column, SparseColumn) or feature.type != "count":
-        return len(feature.values) == 1
-    some_absent = len(column.rows) < column.n_cases
-    return len(set(count_codes(feature, column.values).tolist()) | ({0} if some_absent else set())) == 1
 
 
 # --- the features in words -----------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ..errors import Advice, ColumnOf, Setting, TableError
+from ..errors import Advice, ColumnOf, Setting, TableError, brief
 from .rules import Bins, Rule
 from .seen import Seen, labels, seen
 from .tables import EXACT, INFINITE, INT64, AnyColumn, Column, Marker, SparseColumn, plain, word
@@ -22,6 +23,8 @@ CASES_PER_CODE = 10  # whole numbers with so many cases each, or more, may be co
 LUCKY_PAIRS = 10  # so many equal pairs are expected, and none found: the numbers are identifiers
 SEPARATORS = ";|,"  # of items in a cell
 WORDS_OF_A_TEXT = 8  # a value with so many words may be a text
+NUMBERS_PER_WORD = 3  # so many different numbers for each word, or more: the words are out of place
+DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 ID_FROM = 10  # from so many cases on, a column that counts 1, 2, 3, … is taken for a row number
 
 Value: TypeAlias = str | bool | int | float
@@ -82,10 +85,11 @@ class Feature:
 
 
 class Learned(NamedTuple):
-    """A feature, and whether a person should look at it: whole numbers that were cut, but may be codes."""
+    """A feature, and whether a person should look at it."""
 
     feature: Feature
-    doubtful: bool = False
+    doubtful: bool = False  # whole numbers that were cut, but may be codes
+    stray: str | None = None  # a word among numbers, because of which all are words
 
 
 # --- learning ----------------------------------------------------------------------------------------------------------
@@ -120,7 +124,10 @@ def learn_seen(name: str, parts: Sequence[Seen], rule: Rule) -> Learned:
     numeric = all(part.column.numeric for part in parts if len(part.times))
     if rule.type in ("integer", "number") or (rule.type is None and numeric):
         return learn_numbers(name, [numbers_of(part) for part in parts], rule)
-    return Learned(learn_words(name, parts, rule))
+    feature = learn_words(name, parts, rule)
+    return Learned(
+        feature, stray=stray_word(feature.values) if rule.type is None and parts[0].column.categories is None else None
+    )
 
 
 class Numbers(NamedTuple):
@@ -177,13 +184,40 @@ def check_cardinality(name: str, values: Counter[Any]) -> None:
     if distinct == n > 2 or (distinct > MANY and 2 * distinct > n):
         raise TableError(
             "Column {column!r} has {what}, so it says nothing about clusters.",
-            *as_bag(name, list(values)),
+            *(as_numbers(list(values)) or as_bag(name, list(values))),
             *leave_out(name),
             Advice('keep its most frequent values and "other" with {}', Setting("top_values", 10, column=name)),
             Advice("insist with {}", Setting("feature_types", "category", column=name)),
             column=name,
             what=f"as many values as cases ({n})" if distinct == n else f"{distinct} different values in {n} cases",
         )
+
+
+def stray_word(values: Sequence[Any]) -> str | None:
+    """A word among numbers that are too many to be codes."""
+    words = [value for value in values if isinstance(value, str)]
+    strays = [value for value in words if not spells_number(value)]
+    n = len(words) - len(strays)
+    return min(strays) if n > FEW_INTEGERS and strays and n >= NUMBERS_PER_WORD * len(strays) else None
+
+
+def spells_number(value: str) -> bool:
+    try:
+        return bool(np.isfinite(float(value)))
+    except ValueError:
+        return False
+
+
+def as_numbers(values: Sequence[Any]) -> tuple[Advice, ...]:
+    """What to do if a word, or a decimal comma, makes words of numbers."""
+    commas = sum(DECIMAL_COMMA.fullmatch(value) is not None for value in values if isinstance(value, str))
+    if 2 * commas > len(values):
+        return (Advice("if these are numbers with a decimal comma, write them with a point"),)
+    stray = stray_word(values)
+    if stray is None:
+        return ()
+    shown = brief(stray).replace("{", "{{").replace("}", "}}")
+    return (Advice(f"most values are numbers: if {shown} means missing, say so with {{}}", Setting("missing_values", stray)),)
 
 
 def as_bag(name: str, values: Sequence[Any]) -> tuple[Advice, ...]:

@@ -24,6 +24,7 @@ LISTS = (list, tuple, set, frozenset, np.ndarray)  # cells that hold items of a 
 NESTED = (dict, *LISTS)
 EXACT = 2**53  # up to here floats tell whole numbers apart
 INT64 = 2**63
+DLPACK_CUDA = 2  # the number of such devices there
 
 Marker: TypeAlias = str | int | float  # a word or a number that means missing
 TableLike: TypeAlias = Any  # what `read` takes
@@ -133,6 +134,8 @@ def read(X: TableLike) -> Table:
     """A Table from a data frame (pandas, polars, pyarrow, …), a mapping of columns, an array, or a sparse matrix."""
     if isinstance(X, Table):
         return X
+    if is_on_gpu(X):
+        X = copied_here(X)
     if scipy.sparse.issparse(X):
         return read_sparse(X)
     if isinstance(X, MappingABC):
@@ -152,6 +155,27 @@ def read(X: TableLike) -> Table:
 
     X = check_array(as_array(X), dtype=None, ensure_all_finite=False)
     return Table(None, [X[:, j] for j in range(X.shape[1])], X.shape[0])
+
+
+def is_on_gpu(X: Any) -> bool:
+    """Is it an array of CuPy, PyTorch, JAX, … in the memory of a GPU?"""
+    if hasattr(type(X), "__cuda_array_interface__"):
+        try:
+            return X.__cuda_array_interface__ is not None
+        except AttributeError:  # PyTorch says so of tensors that are here
+            return False
+    return hasattr(X, "__dlpack_device__") and X.__dlpack_device__()[0] == DLPACK_CUDA
+
+
+def copied_here(X: Any) -> np.ndarray:
+    try:
+        import cupy
+    except ImportError:
+        raise TableTypeError(
+            "X lies on a GPU, and reading it from there needs CuPy; copy it to this computer's memory first."
+        ) from None
+    array: np.ndarray = cupy.asnumpy(cupy.asarray(X) if hasattr(type(X), "__cuda_array_interface__") else cupy.from_dlpack(X))
+    return array
 
 
 def names_of(labels: Sequence[Any]) -> list[str] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -11,10 +12,11 @@ import numpy as np
 
 from ..errors import Advice, Setting, TableError, TableWarning
 from .bags import ItemTally
-from .batches import PartColumn, Source
+from .batches import Part, PartColumn, Source
 from .encoding import Encoding, Layout, lay_out
 from .features import Learned, learn_seen
 from .files import SUSPECTS, notes_on_suspects, typed
+from .notes import Refusals
 from .rules import Asked
 from .seen import Seen, seen
 from .tables import AnyColumn, Column, Marker, Table, plain
@@ -40,6 +42,11 @@ class NumberTally:
         self.parts.append((values, times))
         if sum(len(values) for values, _ in self.parts[1:]) > max(self.size, 1 << 16):
             self.merge()
+
+    def merge_with(self, other: NumberTally) -> None:
+        self.bits = max(self.bits, other.bits)
+        for values, times in other.parts:
+            self.add(values, times)
 
     def merge(self) -> tuple[np.ndarray, np.ndarray]:
         """All parts as one: numbers from low to high."""
@@ -87,11 +94,28 @@ class ColumnTally:
         else:
             self.add_column(plain(part.cells, self.name, self.markers), times)
 
+    def merge(self, other: ColumnTally) -> None:
+        """Take over what another part of the column holds."""
+        self.counted.update(other.counted)
+        self.numbers.merge_with(other.numbers)
+        self.categories |= other.categories
+        self.declared, self.ordered = self.declared or other.declared, self.ordered or other.ordered
+        if self.spelled:
+            self.check_words()
+        elif len(self.counted) > self.most_words:
+            raise self.too_many()
+
     def add_words(self, cells: AnyColumn, times: np.ndarray) -> None:
-        """Words of a text file. If there are too many, and all spell numbers, they are numbers from then on."""
+        """Words of a text file."""
         assert isinstance(cells, nw.Series)
         for cell, n in zip(cells.to_list(), times.tolist(), strict=True):
             self.counted[cell.strip()] += n
+        self.check_words()
+
+    def check_words(self) -> None:
+        """If there are too many, and all spell numbers, they are numbers from then on."""
+        if not self.counted:
+            return
         if len(self.counted) > self.most_words or self.numbers.parts:
             found = self.of_words()
             if not found.column.numeric:
@@ -162,24 +186,47 @@ class Bag:
         self.tally, self.cases = tally, np.zeros(0, dtype=np.int64)
 
     def add(self, columns: Sequence[PartColumn]) -> None:
-        found = self.tally.count([column.whole() for column in columns])
+        self.more(self.tally.count([column.whole() for column in columns]))
+
+    def more(self, found: np.ndarray) -> None:
         size = max(len(found), len(self.cases))
         self.cases = np.pad(self.cases, (0, size - len(self.cases))) + np.pad(found, (0, size - len(found)))
+
+    def merge(self, other: Bag) -> None:
+        """Take over what another part holds."""
+        if self.tally.how.source == "columns":
+            self.more(other.cases)
+            return
+        codes = np.array([self.tally.code[item] for item in other.tally.code], dtype=np.int64)
+        self.more(np.bincount(codes, weights=other.cases, minlength=len(self.tally.code)).astype(np.int64))
 
 
 def learn_source(source: Source, asked: Asked, catalogue: Table | None, progress: Progress) -> Encoding:
     """What the features of a table are: the same as if it were in memory."""
     layout = lay_out(source.sample(), asked)
-    positions, n_single = layout.wanted.positions, len(layout.singles)
-    singles = [ColumnTally(name, layout.markers, source.words, n_single) for name, _ in layout.singles]
-    bags = [Bag(ItemTally(bag.how, bag.names, bag.wishes)) for bag in layout.bags]
-    for part in source.parts():
-        for tally, j in zip(singles, positions, strict=False):
-            tally.add(part.columns[j], part.n_rows)
-        for bag, of in zip(bags, layout.bags, strict=True):
-            bag.add([part.columns[j] for j in positions[of.part]])
-        progress(part.n_rows)
+    singles, bags = new_tallies(layout, source.words)
+    for n_rows, of_singles, of_bags in source.map(partial(tally_part, layout, source.words)):
+        for tally, column in zip(singles, of_singles, strict=True):
+            tally.merge(column)
+        for bag, items in zip(bags, of_bags, strict=True):
+            bag.merge(items)
+        progress(n_rows)
     return finish(layout, singles, bags, [] if catalogue is None else layout.columns_of(catalogue, "candidates"))
+
+
+def new_tallies(layout: Layout, words: bool) -> tuple[list[ColumnTally], list[Bag]]:
+    singles = [ColumnTally(name, layout.markers, words, len(layout.singles)) for name, _ in layout.singles]
+    return singles, [Bag(ItemTally(bag.how, bag.names, bag.wishes)) for bag in layout.bags]
+
+
+def tally_part(layout: Layout, words: bool, part: Part) -> tuple[int, list[ColumnTally], list[Bag]]:
+    """(rows, what single columns hold, what bags hold) of a part."""
+    singles, bags = new_tallies(layout, words)
+    for tally, j in zip(singles, layout.wanted.positions, strict=False):
+        tally.add(part.columns[j], part.n_rows)
+    for bag, of in zip(bags, layout.bags, strict=True):
+        bag.add([part.columns[j] for j in layout.wanted.positions[of.part]])
+    return part.n_rows, singles, bags
 
 
 def finish(layout: Layout, singles: Sequence[ColumnTally], bags: Sequence[Bag], catalogue: Sequence[AnyColumn]) -> Encoding:
@@ -187,9 +234,10 @@ def finish(layout: Layout, singles: Sequence[ColumnTally], bags: Sequence[Bag], 
     learned: list[Learned] = []
     notes: list[TableWarning] = []
     suspects: dict[str, list[str]] = {}
+    refusals = Refusals()
     for k, (tally, (name, rule)) in enumerate(zip(singles, layout.singles, strict=True)):
         parts = [tally.seen()] + ([seen(plain(catalogue[k], name, layout.markers))] if catalogue else [])
-        learned.append(learn_seen(name, parts, rule))
+        learned.append(refusals.each(learn_seen, name, parts, rule))
         for word in set(SUSPECTS).intersection(tally.counted if tally.spelled and not parts[0].column.numeric else ()):
             if word not in layout.markers:
                 suspects.setdefault(word, []).append(name)
@@ -201,6 +249,7 @@ def finish(layout: Layout, singles: Sequence[ColumnTally], bags: Sequence[Bag], 
                     n=round(1 / parts[0].share),
                 )
             )
+    refusals.say()
     of_bags = []
     for bag, of in zip(bags, layout.bags, strict=True):
         cases = [bag.cases] + ([bag.tally.count(catalogue[of.part])] if catalogue else [])

@@ -25,7 +25,7 @@ DRAWN = ("p", "u", "omega", "omega_prob")  # the rest of the state is counted an
 class Chain:
     """A chain in motion. A driver is lent to it for every sweep."""
 
-    def __init__(self, number: int, problem: Problem, rows: Rows, candidates: Candidates, driver: Driver, mover: Mover):
+    def __init__(self, number: int, problem: Problem, rows: Rows, candidates: Candidates, driver: Driver, mover: Mover | None):
         self.number, self.data, self.learn, self.mover = number, problem.data, problem.learn, mover
         self.rows, self.candidates, self.n_i = rows, candidates, problem.n_i
         plan, S = problem.plan, len(problem.hyper.beta)
@@ -56,8 +56,8 @@ class Chain:
         if t == 0 and plan.n_init > 1 and self.kind is not None:
             self.search(plan, driver, self.kind)
         before, cells = self.state.p.copy(), t >= plan.single_label[self.number]
-        if plan.moves and (tries := self.mover.tries(t, whole_cases=not cells)):
-            self.move(t, plan, driver, tries)
+        if self.mover and (tries := self.mover.tries(t, whole_cases=not cells)):
+            self.move(self.mover, t, plan, driver, tries)
         log_joint, moved = self.sweep(plan, driver, (SWEEP, t), (HYPER, t), cells)
         self.note(t, log_joint, moved, float((before != self.state.p).mean()))
         self.keep(t, plan, driver, log_joint)
@@ -109,10 +109,10 @@ class Chain:
         self.count()
         driver.update_p_omega(hyper, self.state, self.candidates, key)
 
-    def move(self, t: int, plan: Plan, driver: Driver, tries: int) -> None:
+    def move(self, mover: Mover, t: int, plan: Plan, driver: Driver, tries: int) -> None:
         """Try to move many cases at once."""
         rng = np.random.default_rng([plan.seed, self.number, MOVE, t])
-        made, self.hyper = self.mover.sweep(driver, self.rows, self.hyper, self.state, rng, tries)
+        made, self.hyper = mover.sweep(driver, self.rows, self.hyper, self.state, rng, tries)
         if made:
             self.count()
             driver.update_p_omega(self.hyper, self.state, self.candidates, stream(plan.seed, self.number, MOVE, t))
@@ -158,7 +158,7 @@ class Chain:
             self.kept.add(driver, self.rows, self.state, self.hyper, self.trace[0, t - 1], t - 1)
         return self.draws()
 
-    def repin(self, problem: Problem, mover: Mover) -> None:
+    def repin(self, problem: Problem, mover: Mover | None) -> None:
         """Go on with other pins and priors: held cases get their labels, and what was kept is forgotten."""
         self.data, self.mover = problem.data, mover
         self.hyper = self.hyper._replace(q=np.where(self.learn.q_free, self.hyper.q, problem.hyper.q))

@@ -15,6 +15,7 @@ from scipy.special import ndtri
 from scipy.stats import rankdata
 
 from ..errors import Advice, Setting, Words, advise, in_python
+from .differing import Counts
 from .hyper import Learn
 from .plan import Round
 from .posterior import AGREE
@@ -65,6 +66,8 @@ class Diagnostics:
         What was found and how sure it is, in a sentence or two.
     remedies : tuple of Advice
         What to do about it, one way or another; empty if there is nothing to do.
+    details : str
+        The figures behind it: what is wanted of R-hat and effective sample sizes, and what falls short.
     quantities : dict of str to Quantity
         Mean, standard deviation, R-hat (over the chains that agree with the best one, and over all), bulk and tail effective
         sample size of the log joint, the mean purity of the cases (the share of a case's cells in its main cluster), the
@@ -84,6 +87,7 @@ class Diagnostics:
     sound: bool
     verdict: str
     remedies: tuple[Advice, ...]
+    details: str
     quantities: dict[str, Quantity]
     rates: dict[str, float]
     n_chains: int
@@ -106,7 +110,7 @@ class Diagnostics:
                 f"{of.ess_bulk:10.0f}{of.ess_tail:10.0f}"
             )
         shares = ", ".join(f"{in_words(name)} {share:.2%}" for name, share in self.rates.items())
-        return "\n".join([*lines, "", f"A sweep's changes: {shares}."])
+        return "\n".join([*lines, "", *([self.details] if self.details else []), f"A sweep's changes: {shares}."])
 
     def __str__(self) -> str:
         return self.render()
@@ -118,6 +122,7 @@ class Diagnostics:
             "sound": self.sound,
             "verdict": self.verdict,
             "advice": advise(self.remedies, words),
+            "details": self.details,
             "quantities": {name: of._asdict() for name, of in self.quantities.items()},
             "rates": self.rates,
             "n_chains": self.n_chains,
@@ -203,10 +208,13 @@ def normal_ranks(x: np.ndarray) -> np.ndarray:
 # --- the verdict --------------------------------------------------------------------------------------------------------
 
 
-def diagnose(trace: dict[str, np.ndarray], of: Round, overlap: np.ndarray, longer: Setting | None = None) -> Diagnostics:
+def diagnose(
+    trace: dict[str, np.ndarray], of: Round, overlap: np.ndarray, longer: Setting | None = None, counts: Counts | None = None
+) -> Diagnostics:
     """Diagnostics of the sweeps of a round, from the trace and each chain's overlap with the best one.
 
     longer: what makes the run longer; n_iter of twice as many sweeps if None.
+    counts: what differs between chains, for the verdict.
     """
     kept = {name: values[:, of.first : of.end] for name, values in trace.items()}
     agree = overlap >= AGREE
@@ -223,9 +231,10 @@ def diagnose(trace: dict[str, np.ndarray], of: Round, overlap: np.ndarray, longe
             ess_bulk=ess_bulk(pooled),
             ess_tail=ess_tail(pooled),
         )
-    found = Found(quantities, kept["log_joint"].mean(axis=1), agree, kept["log_joint"].shape[1])
+    found = Found(quantities, kept["log_joint"].mean(axis=1), agree, kept["log_joint"].shape[1], counts)
     return Diagnostics(
         **judge(found, longer or Setting("n_iter", 2 * of.end))._asdict(),
+        details=details(found),
         quantities=quantities,
         rates={name: float(kept[name][agree].mean()) for name in RATES},
         n_chains=len(agree),
@@ -241,10 +250,17 @@ class Found(NamedTuple):
     log_joint: np.ndarray  # (C,) mean of each chain
     agree: np.ndarray  # (C,) did the chain find the clusters of the best one?
     n_sweeps: int
+    counts: Counts | None = None  # what differs between chains
 
     def passes(self, r_hat: float, ess: float) -> bool:
         """Is every quantity within these limits, in the chains that agree?"""
         return all(of.r_hat <= r_hat and of.ess_bulk >= ess for of in self.quantities.values())
+
+    @property
+    def gaps(self) -> tuple[int, int]:
+        """By how much the log joint of the other chains is lower than that of those that agree: at least, at most."""
+        lower = self.log_joint[self.agree].mean() - self.log_joint[~self.agree]
+        return max(round(float(lower.min())), 0), max(round(float(lower.max())), 0)
 
 
 class Verdict(NamedTuple):
@@ -255,54 +271,83 @@ class Verdict(NamedTuple):
 
 
 def judge(found: Found, longer: Setting) -> Verdict:
-    """What was found, how sure it is, and what to do."""
+    """What was found, how sure it is, and what to do, in words of everyday. `details` has the figures behind it."""
     C, n = len(found.agree), found.n_sweeps
     run_longer = Advice("run longer with {}", longer)
     if n < FEWEST_SWEEPS:
-        return Verdict(False, False, f"Too short to judge: {n} sweep{'s' * (n > 1)} after the burn-in.", (run_longer,))
+        return Verdict(False, False, f"Too short to judge: only {n} sweep{'s were' if n > 1 else ' was'} kept.", (run_longer,))
     if not found.agree.all():
         return judge_apart(found, run_longer)
-    same = f"all {C} chains found the same clusters" if C > 1 else "one chain alone, which has no other to compare with"
-    exact = f"robabilities are exact to about {standard_error(found):.2f}"
+    every = "both chains" if C == 2 else f"all {C} chains"
+    alone = "" if C > 1 else " More chains would show whether others find the same."
+    exact = f"robabilities are exact to about {points(found)}"
     if found.passes(LARGEST_R_HAT, ENOUGH_DRAWS):
-        return Verdict(True, True, f"Good: {same}. P{exact} ({figures(found)}).")
+        good = f"Good: {every} found the same clusters, and p" if C > 1 else "Good, as far as one chain can tell: p"
+        return Verdict(True, True, f"{good}{exact}.{alone}")
+    same = f"{every.capitalize()} found the same clusters" if C > 1 else "One chain found these clusters"
     if found.passes(SOUND_R_HAT, SOUND_DRAWS):
         more_exact = Advice("for more exact ones run longer with {}", longer)
-        return Verdict(False, True, f"{same[0].upper()}{same[1:]}. P{exact} only: {shortfall(found)}.", (more_exact,))
-    words = f"The chain{'s are' if C > 1 else ' is'} too short to rely on: {shortfall(found)}."
+        return Verdict(False, True, f"{same}. P{exact} only.{alone}", (more_exact,))
+    words = f"{same}, but {'they are' if C > 1 else 'it is'} too short to say how sure that is.{alone}"
     return Verdict(False, False, words, (run_longer,))
 
 
 def judge_apart(found: Found, run_longer: Advice) -> Verdict:
     """The verdict on chains that found different clusters."""
-    C, A, log_joint = len(found.agree), int(found.agree.sum()), found.log_joint
-    others = f" and of the {A - 1} that agree with it" if A > 2 else " and of another that agrees with it" if A == 2 else ""
-    best = f"those of the best one{others}"
+    C, A = len(found.agree), int(found.agree.sum())
+    shown = f"{A} of {C} found those shown" if A > 1 else "shown are those of the best one"
     more_chains = Advice("try more chains with {}", Setting("n_chains", 2 * C))
+    look = Advice("see where they differ by {}", Setting("explain_differences"))
     enough = found.passes(LARGEST_R_HAT, ENOUGH_DRAWS)
     if enough and all(of.r_hat_all <= LARGEST_R_HAT for of in found.quantities.values()):
         words = (
-            f"The data hardly tell some clusters apart: all {C} chains mix, but their clusters do not match. Shown are {best}."
+            f"The data hardly tell some clusters apart: every chain goes to and fro between ways to cluster the cases, and "
+            f"{shown}. {what_differs(found.counts)}"
         )
         fewer = Advice("try fewer clusters with a smaller {}", Setting("n_clusters"))
-        return Verdict(False, False, words, (fewer, Advice("keep more draws with a smaller {}", Setting("thin"))))
-    gaps = [f"{max(log_joint[found.agree].mean() - other, 0.0):.0f}" for other in np.sort(log_joint[~found.agree])[::-1]]
-    lower = gaps[0] if gaps[0] == gaps[-1] else f"up to {gaps[-1]}" if gaps[0] == "0" else f"{gaps[0]} to {gaps[-1]}"
-    rest = "the remaining one is" if A == C - 1 else f"the remaining {C - A} are"
-    than = f"less probable (log joint {lower} lower)" if lower != "0" else "as probable"
-    words = f"The {C} chains found different clusters. Shown are {best}; {rest} {than}."
+        keep_more = Advice("keep more draws with a smaller {}", Setting("thin"))
+        return Verdict(False, False, words.rstrip(), (fewer, keep_more, look))
+    least, most = found.gaps
+    others = "what the other one found" if A == C - 1 else f"what the other {C - A} found"
+    than = "as probable" if most == 0 else "as probable or less" if least == 0 else "less probable"
+    words = f"The {C} chains found different clusters: {shown}, and {others} is {than}. {what_differs(found.counts)}".rstrip()
     if not enough:
-        return Verdict(False, False, f"{words} They are also too short: {shortfall(found)}.", (run_longer, more_chains))
+        words = f"{words} The chains are also too short to say how sure that is."
+        return Verdict(False, False, words, (run_longer, more_chains, look))
     another = Advice("try another {}", Setting("n_clusters"))
-    return Verdict(False, False, f"{words} Longer runs seldom bring such chains together.", (more_chains, another))
+    return Verdict(False, False, f"{words} Longer runs seldom bring such chains together.", (more_chains, another, look))
+
+
+def what_differs(counts: Counts | None) -> str:
+    """ "3 of 4 clusters are the same in all chains; 14 of 120 cases belong to one cluster or another."; "" if not known."""
+    if counts is None:
+        return ""
+    if not counts.moving:
+        return "Every case has the same main cluster in all chains; what differs is how much of it belongs there."
+    clusters = f"{counts.same or 'None'} of {counts.clusters} clusters {'are' if counts.same > 1 else 'is'}"
+    if counts.clusters == 1:
+        clusters = f"The only cluster is{'' if counts.same else ' not'}"
+    belong = f"{'belongs' if counts.moving == 1 else 'belong'} to one cluster or another"
+    return f"{clusters} the same in all chains; {counts.moving:,} of {counts.cases:,} cases {belong}."
 
 
 def at_the_cap(found: Diagnostics, most: int, folded: bool = False) -> Diagnostics:
     """The same of a run that has used all the clusters that it was allowed: how many there are is not known."""
-    words = f"All {most} clusters that it may have are in use, so there may be more, and some may be several in one."
+    words = (
+        f"All {most} clusters that were allowed are in use, so there may be more, and some of these may be several in truth."
+    )
+    rest = found.verdict.replace("Good", "Otherwise good", 1) if found.converged else found.verdict
     more = Advice("allow more with {}", Setting("max_clusters", 2 * most))
     ways = (more,) if folded else (more, Advice("tell them as fewer by {}", Setting("fold")))
-    return replace(found, converged=False, verdict=f"{words} {found.verdict}", remedies=(*ways, *found.remedies))
+    return replace(found, converged=False, verdict=f"{words} {rest}", remedies=(*ways, *found.remedies))
+
+
+def stopped_early(found: Diagnostics, made: int, planned: int) -> Diagnostics:
+    """The same of a run that did not come to its end."""
+    return replace(found, verdict=f"The run was stopped after {made:,} of {planned:,} sweeps. {found.verdict}")
+
+
+# --- the figures behind it ------------------------------------------------------------------------------------------------
 
 
 def short(r_hat: float) -> str:
@@ -310,14 +355,25 @@ def short(r_hat: float) -> str:
     return f">{HUGE}" if r_hat > HUGE else f"{r_hat:.3f}"
 
 
-def standard_error(found: Found) -> float:
-    """Of a probability, at most: that of one half, by the quantity with the fewest effective draws."""
-    return 0.5 / math.sqrt(min(of.ess_bulk for of in found.quantities.values()))
+def points(found: Found) -> str:
+    """The standard error of a probability, at most: that of one half, by the quantity with the fewest effective draws."""
+    error = 0.5 / math.sqrt(min(of.ess_bulk for of in found.quantities.values()))
+    n = max(round(100 * error), 1)
+    return f"{n} percentage point{'s' * (n > 1)}"
 
 
-def figures(found: Found) -> str:
-    of = found.quantities.values()
-    return f"R-hat at most {max(q.r_hat for q in of):.2f}, at least {min(q.ess_bulk for q in of):.0f} effective draws"
+def details(found: Found) -> str:
+    """The criteria, and whether they are met."""
+    if found.n_sweeps < FEWEST_SWEEPS:
+        return ""
+    wanted = f"Wanted: an R-hat of at most {LARGEST_R_HAT}, and at least {ENOUGH_DRAWS} effective draws (ESS bulk)."
+    missed = shortfall(found)
+    words = f"{wanted} {missed[0].upper()}{missed[1:]}." if missed else f"{wanted} All quantities have that."
+    if found.agree.all():
+        return words
+    least, most = found.gaps
+    lower = f"{least}" if least == most else f"{least} to {most}"
+    return f"{words} The log joint of the chains that found other clusters is lower by {lower}."
 
 
 def shortfall(found: Found) -> str:
@@ -328,11 +384,10 @@ def shortfall(found: Found) -> str:
     r_hat, ess, words = quantities[worst].r_hat, quantities[least].ess_bulk, []
     if not ess >= ENOUGH_DRAWS:
         below = np.minimum(np.round(ess), ENOUGH_DRAWS - 1)  # a figure that failed never looks as if it had passed
-        draws = f"{below:.0f} effective draw{'' if below == 1 else 's'}"
-        words.append(f"the {in_words(least)} has {draws} ({ENOUGH_DRAWS} are wanted)")
+        words.append(f"the {in_words(least)} has {below:.0f} effective draw{'' if below == 1 else 's'}")
     if not r_hat <= LARGEST_R_HAT:
         above = f"{np.ceil(100 * r_hat) / 100:.2f}" if r_hat < HUGE else f"above {HUGE}"  # chains that stand still apart
-        words.append(f"R-hat of the {in_words(worst)} is {above} (at most {LARGEST_R_HAT} is wanted)")
+        words.append(f"R-hat of the {in_words(worst)} is {above}")
     return ", and ".join(words)
 
 

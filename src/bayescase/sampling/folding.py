@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels import fold_in, make_block, make_fold, stream
+from ..kernels import fold_cases, fold_in, make_block, make_fold, stream
 from ..state import Codebook, Codes, Hyper, longest
 from .joining import Groups
 from .posterior import Posterior
@@ -32,25 +32,32 @@ class Folds:
 
     def each(self, cases: Codes, purpose: int, n_jobs: int, kernel: Callable[..., Any]) -> None:
         """kernel(block, rows, d, fold, seed) for every kept table d of φ and every block of rows, a block per thread."""
-        seed, alpha, n_cases = stream(self.seed, purpose), self.hyper.alpha, cases.n_rows
+        seed, n_cases = stream(self.seed, purpose), cases.n_rows
         cells = cases.cells
         most = longest(cells)
 
         def block(rows: slice) -> None:
             block_of = make_block(cells.part(rows), cases.width)
-            for d, (phi, prior) in enumerate(zip(self.posterior.tables, self.posterior.prior, strict=True)):
-                total = float(prior.sum())
-                hyper = self.hyper._replace(alpha=total if alpha > 0 else 0.0, beta=prior / total)
+            for d, (hyper, phi) in enumerate(self.given()):
                 kernel(block_of, rows, d, make_fold(self.book, hyper, phi, most), seed)
 
         edges = np.linspace(0, n_cases, min(n_jobs, max(n_cases, 1)) + 1).astype(int)
         with ThreadPoolExecutor(n_jobs) as pool:
             list(pool.map(block, [slice(lo, hi) for lo, hi in itertools.pairwise(edges)]))
 
-    def memberships(self, cases: Codes, n_jobs: int = 1) -> np.ndarray:
-        """(N, S) Posterior mean of π of cases."""
-        mean = np.zeros((cases.n_rows, self.n_clusters))
-        self.each(cases, FOLD, n_jobs, lambda block, rows, d, fold, seed: fold_in(block, fold, seed, mean[rows]))
+    def given(self) -> list[tuple[Hyper, np.ndarray]]:
+        """Of every kept draw α and β, and φ."""
+        totals = self.posterior.prior.sum(axis=1).tolist()
+        alphas = totals if self.hyper.alpha > 0 else [0.0] * len(totals)
+        parts = zip(alphas, self.posterior.prior, totals, self.posterior.tables, strict=True)
+        return [(self.hyper._replace(alpha=alpha, beta=prior / total), phi) for alpha, prior, total, phi in parts]
+
+    def memberships(self, cases: Codes, n_jobs: int = 1, device: str = "cpu") -> np.ndarray:
+        """(N, S) Posterior mean of π of cases; of many, made on the device."""
+        mean = fold_cases(cases, self.book, self.given(), stream(self.seed, FOLD), device)
+        if mean is None:
+            mean = sums = np.zeros((cases.n_rows, self.n_clusters))
+            self.each(cases, FOLD, n_jobs, lambda block, rows, d, fold, seed: fold_in(block, fold, seed, sums[rows]))
         return self.gather(mean / mean.sum(axis=1, keepdims=True))
 
     def gather(self, shares: np.ndarray) -> np.ndarray:

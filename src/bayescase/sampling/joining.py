@@ -219,6 +219,7 @@ def join_posterior(post: Posterior, data: Data, hyper: Hyper, groups: Groups, se
         prior=post.prior,
         relabel=post.relabel,
         overlap=post.overlap,
+        chain_labels=post.chain_labels,
     )
     q = np.stack([prior.q for prior in priors])
     return posterior, data._replace(log_weight=weight, omega_held=held), hyper._replace(beta=summed(hyper.beta), q=q)

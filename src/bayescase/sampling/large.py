@@ -23,7 +23,7 @@ from ..state import Cells, Codes, chunks, count_observed, distinct, smallest_int
 from ..storage import Mapped, replacing
 from .hyper import gamma_by_counts
 from .places import Place, passing
-from .posterior import PART, ChainDraws, Posterior, equal_hashes, summarise
+from .posterior import PART, ChainDraws, Posterior, equal_cases, equal_hashes, main_labels, summarise
 from .problem import (
     Given,
     Problem,
@@ -80,7 +80,7 @@ def check_large(settings: Settings, given: Given, device: str) -> None:
             raise ParameterError("{parameter} needs the table in memory; here it is read in parts.", parameter=setting)
 
 
-def prepare_large(cached: Cached, settings: Settings, given: Given, seed: int, folder: Path) -> Problem:
+def prepare_large(cached: Cached, settings: Settings, given: Given, seed: int, folder: Path, client: Any = None) -> Problem:
     """A Problem from the codes of a table on disk: that of the same table in memory, but for where the cases are."""
     encoding, about = cached.encoding, cached.about
     settings, N = settings.for_features(encoding), len(cached)
@@ -104,7 +104,7 @@ def prepare_large(cached: Cached, settings: Settings, given: Given, seed: int, f
     if settings.auto:
         hyper = hyper._replace(gamma=gamma_by_counts(counts, encoding.offset, N, N if data.own_cases else len(data.candidates)))
     plan = make_plan(settings, None, hyper.alpha == 0, seed)
-    return Problem(encoding, data, hyper, learn, plan, np.array(about.n_i), Stored(cached, folder, log_weight, rows))
+    return Problem(encoding, data, hyper, learn, plan, np.array(about.n_i), Stored(cached, folder, log_weight, rows, client))
 
 
 def take(cached: Cached, rows: np.ndarray) -> Codes:
@@ -183,9 +183,10 @@ def summarise_large(problem: Problem, chains: list[ChainDraws], folder: Path) ->
             posterior = posterior._replace(p=np.searchsorted(rows, posterior.p))
         data = again
     member = pooled.take(rows)[:, : posterior.memberships.shape[1]]
+    labels = main_labels(chains, posterior.relabel, equal_cases(data), rows)
     os.unlink(pooled.path)
     problem = problem._replace(data=data, n_i=count_observed(data.x, data.bags), stored=None)
-    return problem, posterior._replace(memberships=member), Sample(rows, stored.n_cases, files)
+    return problem, posterior._replace(memberships=member, chain_labels=labels), Sample(rows, stored.n_cases, files)
 
 
 class StoredEquals:

@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..kernels import ClusterEvidence, Driver, Rows, Sides, Units, collect, fill_rough, split
-from ..state import Data, Hyper, State
+from ..state import Data, Hyper, State, has_gaps
 from .hyper import dirichlet, log_tables, seat_rows
 
 # How likely exchange, resplit and divide are, by whether the number of clusters is to be found
@@ -58,7 +58,7 @@ class Mover:
         self.period, self.first_tries = how_often(len(codes), len(data.x), int(data.offset[-1]), S)
         if not self.period:
             return
-        self.gaps = codes < 0 if (codes < 0).any() else None
+        self.gaps = codes < 0 if has_gaps(codes) else None
         self.observed = np.diff(first)  # cells of each case
         if self.gaps is not None:
             self.observed = np.diff(np.concatenate([[0], np.cumsum(~self.gaps)])[first])

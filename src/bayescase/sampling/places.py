@@ -7,11 +7,13 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 from ..errors import ParameterError, Setting
 from ..reading.tallies import Progress
+from ..storage import naming
 
 ROWS = ".rows"  # a checkpoint and this is the folder beside it
 
@@ -24,7 +26,7 @@ class Place:
         self.temporary = Path(tempfile.mkdtemp(prefix="bayescase-"))  # goes with the model
         weakref.finalize(self, shutil.rmtree, self.temporary, ignore_errors=True)
         beside = None if checkpoint is None else f"{os.fspath(checkpoint)}{ROWS}"
-        self.folder = Path(cache or beside or self.temporary)
+        self.folder = Path(cache or beside or self.temporary).absolute()  # workers are in folders of their own
         self.results = self.folder if self.given else self.temporary
         self.checkpoint = checkpoint
         try:
@@ -37,13 +39,20 @@ class Place:
             ) from None
         self.unlock = weakref.finalize(self, os.close, lock(self.folder))
 
+    def naming(self) -> AbstractContextManager[None]:
+        """What the system says of a full disk, and that nothing is lost."""
+        kept = self.given or self.checkpoint is not None
+        return naming(self.folder, "; what is done is kept: make room, and start the same run again" if kept else "")
+
     def end(self, finished: bool) -> None:
         """Remove what a run that has ended needs no more; one that was stopped can go on from its checkpoint."""
         self.unlock()
         if self.given or (not finished and self.checkpoint is not None):
             return
         for path in self.folder.iterdir():
-            if path.suffix != ".npy":
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            elif path.suffix != ".npy":
                 path.unlink()
         if self.checkpoint is not None:
             shutil.rmtree(self.folder, ignore_errors=True)
@@ -67,16 +76,23 @@ def lock(folder: Path) -> int:
     return file
 
 
+LOST = ("KilledWorker", "CommClosedError", "FutureCancelledError", "CancelledError")  # of Dask, in all its versions
+
+
 @contextmanager
-def full_disk(place: Place) -> Iterator[None]:
-    """What the system says of a full disk, and that nothing is lost."""
+def lost_tasks(client: Any) -> Iterator[None]:
+    """What a cluster says that lost too many workers, or is gone."""
     try:
         yield
-    except OSError as error:
-        if isinstance(error, (ImportError, FileNotFoundError)) or error.errno is None:
+    except Exception as error:
+        if client is None or type(error).__name__ not in LOST:
             raise
-        again = "; what is done is kept: make room, and start the same run again" if place.given or place.checkpoint else ""
-        raise OSError(error.errno, f"{error.strerror}{again}", os.fspath(place.folder)) from error
+        why = " ".join(str(error).split())[:200]
+        raise ParameterError(
+            "The cluster lost too many workers, or is gone ({why}); with a {parameter} the run can go on when it is back.",
+            why=why,
+            parameter="checkpoint",
+        ) from error
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from ..kernels import Driver, Rows, row_hashes
-from ..state import FEW, Data, Hyper, State, chunks
+from ..state import FEW, Data, Hyper, State, chunks, smallest_int
 from ..storage import Mapped
 
 MOST_TABLES = 8  # tables of φ kept per chain for new cases, evenly spaced over its kept draws
@@ -141,6 +141,7 @@ class Posterior(NamedTuple):
     prior: np.ndarray  # (T, S) α β of the same draws; β at α = 0
     relabel: np.ndarray  # (C, all labels) label of chain c that became cluster s; labels beyond the clusters are not in use
     overlap: np.ndarray  # (C,) mean over cases of the membership that chain c shares with the best chain
+    chain_labels: np.ndarray  # (C, N) main label of each case in chain c, numbered by `relabel`
 
 
 def exchangeable_labels(data: Data, hyper: Hyper) -> np.ndarray:
@@ -214,10 +215,14 @@ class Equals(NamedTuple):
     rows: np.ndarray  # of all groups of two and more, group by group
     first: np.ndarray  # where each group begins
 
+    @property
+    def sizes(self) -> np.ndarray:
+        return np.diff(self.first, append=len(self.rows))
+
     def average(self, memberships: np.ndarray) -> None:
         if not len(self.rows):
             return
-        sizes = np.diff(self.first, append=len(self.rows))
+        sizes = self.sizes
         for column in memberships.T:
             column[self.rows] = np.repeat(np.add.reduceat(column[self.rows], self.first) / sizes, sizes)
 
@@ -240,7 +245,7 @@ def summarise(chains: list[ChainDraws], equals: Averaging, prune: bool = False, 
     """Average over the best chain and the chains that found the same clusters.
 
     prune: leave out the labels that are not the main one of any case, as there are if their number was to be found.
-    out: where the memberships go, all labels, those in use first; the posterior then has none.
+    out: where the memberships go, all labels, those in use first; the posterior then has none, and no labels of chains.
 
     Chains that have not met sit in different modes. Their average describes none of them, and how much weight each mode
     deserves is not known from the chains; so only chains that agree with the best one are pooled, and the rest are reported.
@@ -266,7 +271,30 @@ def summarise(chains: list[ChainDraws], equals: Averaging, prune: bool = False, 
         prior=np.concatenate([np.array(kept.prior)[:, places] for kept, places in used]),
         relabel=relabel,
         overlap=overlap,
+        chain_labels=main_labels(chains, relabel, equals)
+        if isinstance(equals, Equals)
+        else np.zeros((len(chains), 0), np.uint8),
     )
+
+
+def main_labels(chains: list[ChainDraws], relabel: np.ndarray, equals: Equals, rows: np.ndarray | None = None) -> np.ndarray:
+    """(C, rows) The label with the largest membership in each chain; label relabel[c, s] of chain c is s. All rows if None.
+
+    Equal cases, `equals` among these rows, have equal labels.
+    """
+    found = []
+    for (memberships, _), of in zip(chains, relabel, strict=True):
+        if rows is not None:
+            memberships = memberships.take(rows) if isinstance(memberships, Mapped) else memberships[rows]
+        labels = np.empty(len(memberships), dtype=smallest_int(relabel.shape[1]))
+        for few in chunks(len(memberships), relabel.shape[1], FEW):
+            labels[few] = memberships[few][:, of].argmax(axis=1)
+        if len(equals.rows):
+            columns = (np.asarray(memberships)[:, s] for s in of)  # one at a time: all of them are much
+            sums = np.column_stack([np.add.reduceat(column[equals.rows], equals.first) for column in columns])
+            labels[equals.rows] = np.repeat(sums.argmax(axis=1), equals.sizes)
+        found.append(labels)
+    return np.stack(found)
 
 
 def pool_memberships(

@@ -210,7 +210,7 @@ def make_plan(settings: Settings, labels: np.ndarray | None, one_label: bool, se
         keep_draws=bool(settings.keep_draws),
         seed=seed,
         moves=bool(settings.moves) and settings.sampler == "rows",
-        n_init=how_many(settings.n_init, settings.n_iter) if settings.sampler == "rows" else 1,
+        n_init=how_many(settings.n_init, rounds[-1].end) if settings.sampler == "rows" else 1,
     )
 
 

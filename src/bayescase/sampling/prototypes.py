@@ -48,8 +48,8 @@ def prototype_posterior(p: np.ndarray, catalogue: Cells, log_weight: np.ndarray)
 
 def may_be_among(hashes: np.ndarray, few: np.ndarray) -> np.ndarray:
     """Is a hash one of a few? By its first bits: all that are, and a small share of the others."""
-    bits = np.uint64(64 - 20)
-    flags = np.zeros(1 << 20, dtype=bool)
+    bits = np.uint64(64 - 16)
+    flags = np.zeros(1 << 16, dtype=bool)
     flags[few >> bits] = True
     return np.asarray(flags[hashes >> bits])
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import BayescaseWarning
-from ..kernels import DiskEngine, Driver, Engine, open_engine
+from ..kernels import ClusterEngine, DiskEngine, Driver, Engine, open_engine
 from . import checkpoint as checkpoints
 from .chain import Chain
 from .checkpoint import Stage
@@ -66,7 +66,7 @@ class Run:
         at_once = self.engine.chains_at_once
         self.map = self.engine.threads.pool.map if at_once > 1 else map
         self.drivers: SimpleQueue[Driver] = SimpleQueue()
-        rises, mover = None, Mover(data, S)
+        rises, mover = None, Mover(data, S) if problem.plan.moves else None
         for _ in range(at_once):
             driver = Driver(data, problem.n_i, problem.hyper, self.engine.threads, rises)
             rises = driver.rises
@@ -75,7 +75,11 @@ class Run:
         def new(number: int, driver: Driver) -> Chain:
             return Chain(number, problem, self.engine.rows(number), self.engine.candidates, driver, mover)
 
-        self.chains: list[Chain] = self.each(new, range(n_chains))
+        try:
+            self.chains: list[Chain] = self.each(new, range(n_chains))
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def plan(self) -> Plan:
@@ -138,7 +142,7 @@ class Run:
         for driver in (self.drivers.get() for _ in range(self.drivers.qsize())):
             driver.omega_held = problem.data.omega_held
             self.drivers.put(driver)
-        mover = Mover(problem.data, len(problem.hyper.beta))
+        mover = Mover(problem.data, len(problem.hyper.beta)) if problem.plan.moves else None
         for chain in self.chains:
             chain.repin(self.problem, mover)
 
@@ -186,6 +190,9 @@ def engine_of(problem: Problem, S: int, n_jobs: int, device: str) -> Engine:
     stored = problem.stored
     if stored is None:
         return open_engine(problem.data, S, problem.plan.n_chains, n_jobs, device, problem.plan.sampler)
+    if stored.client is not None:
+        n_chains = problem.plan.n_chains
+        return ClusterEngine(stored.client, stored.cached, problem.data, stored.log_weight, stored.folder, S, n_chains)
     return DiskEngine(stored.cached, problem.data, stored.log_weight, stored.folder, S, n_jobs)
 
 

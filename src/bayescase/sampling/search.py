@@ -35,13 +35,11 @@ class Short(NamedTuple):
     score: float  # mean log joint
 
 
-def how_many(n_init: int | str, n_iter: int | str) -> int:
-    """Runs to begin with; "auto": by the sweeps of the chain, which are "auto" if it chooses its own length."""
+def how_many(n_init: int | str, most: int) -> int:
+    """Runs to begin with; "auto": by the most sweeps that the chain can make."""
     if not isinstance(n_init, str):
         return int(n_init)
-    if isinstance(n_iter, str):
-        return MOST_RUNS
-    return min(MOST_RUNS, int(n_iter) // SWEEPS_PER_RUN) if n_iter >= FEWEST_SWEEPS else 1
+    return min(MOST_RUNS, most // SWEEPS_PER_RUN) if most >= FEWEST_SWEEPS else 1
 
 
 def search(start: Callable[[int], Short], cross: Callable[[Short, Short], Short], n: int) -> Short:

@@ -1,5 +1,8 @@
 """The starts of a chain: labels z."""
 
+from __future__ import annotations
+
+import copy
 from collections.abc import Callable
 
 import numpy as np
@@ -38,14 +41,15 @@ class Start:
     ):
         self.data, self.S, self.start, self.rng = data, len(hyper.beta), start, rng
         self.n_cases = len(data.x) if n_cases is None else n_cases
-        self.width = data.x.shape[1] if data.bags is None else 0
+        self.width, self.first, self.by_profile = data.x.shape[1] if data.bags is None else 0, 0, False
         if isinstance(start, str) and start == "seeded":
             few = min(self.n_cases, stored.START_CASES)
             some = stored.sample_rows(self.n_cases, seed) if len(data.x) == self.n_cases else np.arange(few)
             cases = data.cases if few == len(data.x) else data.cases.take(some)
             sample = data._replace(x=cases.x, bags=cases.bags)
             self.labels = seeded_labels(sample, hyper, rng)
-            if few < self.n_cases:
+            self.by_profile = few < self.n_cases
+            if self.by_profile:
                 self.profiles = log_frequencies(value_counts(sample, self.labels, self.S), data.book)
                 self.empty = np.bincount(self.labels, minlength=self.S) == 0
 
@@ -74,6 +78,20 @@ class Start:
                 each[held >= 0] = held[held >= 0, None]
         return z
 
+    def portion(self, rows: slice, n_cells: int) -> Start:
+        """The same for these rows alone, which come next, to be called elsewhere."""
+        alone = copy.copy(self)
+        nothing = np.zeros(0, dtype=np.int64)
+        alone.data = self.data._replace(x=self.data.x[:0], candidates=self.data.x[:0], bags=None, candidate_bags=None)
+        alone.data = alone.data._replace(log_weight=np.zeros((0, 1)), z_held=nothing)
+        alone.rng, alone.first = copy.deepcopy(self.rng), rows.start
+        if isinstance(self.start, str) and self.start == "seeded":
+            alone.labels = nothing if self.by_profile else self.labels[rows]
+        elif isinstance(self.start, str):
+            for part in chunks(n_cells if self.start == "cells" else rows.stop - rows.start, 1):
+                self.rng.integers(self.S, size=part.stop - part.start)
+        return alone
+
     def of_rows(self, rows: slice, cells: Cells) -> np.ndarray:
         """(rows,) One label per case."""
         if not isinstance(self.start, str):
@@ -81,10 +99,10 @@ class Start:
             return np.where(given < 0, self.rng.integers(self.S, size=len(given)), given)
         if self.start == "cases":
             labels = self.rng.integers(self.S, size=rows.stop - rows.start)
-        elif self.n_cases > stored.START_CASES:
+        elif self.by_profile:
             labels = best_profile(cells, self.width, self.profiles, self.empty)
         else:
-            labels = self.labels[rows]
+            labels = self.labels[rows.start - self.first : rows.stop - self.first]
         return name_as_held(self.data, self.S, labels) if len(labels) == len(self.data.x) else labels
 
 

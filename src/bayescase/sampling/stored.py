@@ -18,6 +18,7 @@ class Stored(NamedTuple):
     folder: Path  # for labels and memberships
     log_weight: np.ndarray | Mapped  # (N, 1) of all cases as candidates; (1, 1) if they are equal
     rows: np.ndarray  # of the table: those that the problem's `data` has, those of `sample_rows` first
+    client: Any = None  # of the cluster that the run is made on
 
     @property
     def n_cases(self) -> int:

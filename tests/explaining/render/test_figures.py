@@ -67,6 +67,7 @@ def all_plots(model, image_shape=None):
     yield plots.plot_subspaces(explanation.clusters[-1])
     yield plots.plot_values(explanation)
     yield plots.plot_tree(model.explain_tree())
+    yield plots.plot_differences(model.explain_differences())
     yield plots.plot_memberships(fitted)
     yield plots.plot_agreement(model.explain_agreement(explanation.clusters[0].cluster))
     yield plots.plot_case(model.explain_case(3))
@@ -377,3 +378,26 @@ def test_a_folded_model_draws_what_it_has(bags):
     for draw in (plots.plot_ribbon, plots.plot_history):
         with pytest.raises(ValueError, match="A folded model has no sweeps of its own"):
             draw(fewer.fitted_)
+
+
+def test_differences_count_the_cases_that_move(apart):
+    found = apart.explain_differences()
+    figure = plots.plot_differences(found)
+    check_figure(figure)
+    shown = words(figure)
+    for way in found.ways:
+        assert way.title in shown
+        largest = max((flow for flow in way.flows if flow.to != flow.cluster), key=lambda flow: flow.size)
+        assert f"\n{largest.size}" in shown
+    patches = [patch for patch in figure.axes[0].patches if type(patch).__name__ == "PathPatch"]
+    assert len(patches) == sum(len(way.flows) for way in found.ways)
+    with pytest.raises(TypeError, match="explain_differences"):
+        plots.plot_differences(apart.explain())
+
+
+def test_many_ways_are_counted(apart):
+    found = apart.explain_differences()
+    many = dataclasses.replace(found, ways=found.ways[:1] * 5)
+    figure = plots.plot_differences(many)
+    check_figure(figure)
+    assert "not shown: 2 more ways to cluster the cases" in words(figure)

@@ -139,7 +139,7 @@ def text_of(path):
 def test_the_report_says_what_the_explanation_says(pages, recipes):
     explanation, text = recipes.explain(), text_of(pages["recipes"])
     assert explanation.verdict in text
-    assert explanation.advice in text
+    assert "Run longer with n_iter=80, or try more chains with n_chains=4." in text  # where they differ is on the page
     for cluster in explanation.clusters:
         card = cluster.card()
         assert cluster.title in text
@@ -208,6 +208,19 @@ def test_the_report_shows_how_clusters_fold(pages, recipes):
         assert tree.joins[-1].prototype.name in page
     assert "3 clusters, folded from 5" in page
     assert "Which clusters may be told as one" not in pages["alone"].read_text("utf-8")
+
+
+def test_the_report_says_where_chains_differ(apart, words, tmp_path):
+    found = apart.explain_differences()
+    write_report(apart.fitted_, tmp_path / "apart.html")
+    page = " ".join("".join(Reader((tmp_path / "apart.html").read_text("utf-8")).text).split())
+    assert "Where the chains differ" in page
+    assert found.sentence in page
+    for case in found.cases:
+        assert f"{case.name}cluster {case.cluster}" in page.replace(" cluster", "cluster")
+    write_report(words.fitted_, tmp_path / "words.html")
+    assert not words.explain_differences().ways
+    assert "Where the chains differ" not in (tmp_path / "words.html").read_text("utf-8")
 
 
 def test_hostile_names_are_text(pages, hostile):

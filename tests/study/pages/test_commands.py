@@ -120,6 +120,14 @@ def test_people_are_paused_invited_erased_and_forgotten_from_the_command_line(fr
     assert run("verify", folder, "--head", head[:-1] + ("0" if head[-1] != "0" else "1")).exit_code == 1
 
 
+def test_a_study_without_data_is_left_alone(frozen):
+    folder = frozen(small_design())
+    before = sorted(path.name for path in folder.iterdir())
+    for command in (("receipt", "--id", "ann1"), ("erase", "--receipt", "x"), ("forget", "--all")):
+        assert "There are no data in" in refused(command[0], folder, *command[1:])
+    assert sorted(path.name for path in folder.iterdir()) == before
+
+
 def free_port():
     with socket.create_server(("127.0.0.1", 0)) as free:
         return free.getsockname()[1]

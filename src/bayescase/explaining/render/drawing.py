@@ -14,7 +14,8 @@ try:
     from matplotlib.figure import Figure
     from matplotlib.font_manager import FontProperties, findfont, get_font
     from matplotlib.lines import Line2D
-    from matplotlib.patches import FancyBboxPatch, Rectangle
+    from matplotlib.patches import FancyBboxPatch, PathPatch, Rectangle
+    from matplotlib.path import Path
 except ImportError as error:
     raise ImportError("Plots and reports need matplotlib; install it with: pip install 'bayescase[plots]'") from error
 
@@ -25,6 +26,8 @@ __all__ = [
     "Figure",
     "Line2D",
     "ListedColormap",
+    "Path",
+    "PathPatch",
     "Rectangle",
     "Sheet",
     "label_x",
@@ -63,6 +66,12 @@ class Sheet:
     def resize(self, width: float, height: float) -> None:
         self.figure.set_size_inches(width, height)
         self.ax.set(xlim=(0, width), ylim=(height, 0), autoscale_on=False)
+
+    def trim(self, top: float) -> None:
+        """Leave out so many inches above."""
+        (left, right), (bottom, _) = self.ax.get_xlim(), self.ax.get_ylim()
+        self.figure.set_size_inches(right - left, bottom - top)
+        self.ax.set(ylim=(bottom, top))
 
     def width_of(self, words: str, size: float = NORMAL, weight: str = "normal") -> float:
         return sum(advance(letter, weight) for letter in words) * size / 72

@@ -15,6 +15,7 @@ from ..parts import FeatureRole, most_telling
 from ..words import counted, cut, not_shown, phrase
 from .cards import draw_cards
 from .checks import check_fitted, check_kind, check_shape, clusters_of, empty_figure, role_words
+from .differences import plot_differences
 from .drawing import (
     ACCENT,
     FAINT,
@@ -41,6 +42,7 @@ from .trees import plot_tree
 __all__ = [
     "plot_agreement",
     "plot_case",
+    "plot_differences",
     "plot_history",
     "plot_memberships",
     "plot_prototypes",

@@ -8,12 +8,15 @@ from pathlib import Path
 import numpy as np
 
 from ... import __version__
+from ...errors import advise, in_python
 from ...fitted import Fitted
-from ...sampling.diagnostics import in_words
+from ...sampling.diagnostics import in_words, short
 from ...storage import replacing
 from ..agreement import explain_agreement
 from ..clusters import explain
-from ..explanation import AgreementExplanation, ClusterExplanation, ModelExplanation
+from ..differences import explain_differences
+from ..explanation import AgreementExplanation, ClusterExplanation, DifferencesExplanation, ModelExplanation
+from ..overall import FLOWS, in_chain
 from ..parts import most_telling
 from ..tree import explain_tree
 from ..words import counted, cut, listed, percent, phrase, show
@@ -35,11 +38,14 @@ from .blocks import (
     table,
 )
 from .checks import check_shape
+from .differences import draw_differences
 from .html import render_page
 from .images import APART, EMPTY, MARKED, image_title, pixel_role
 from .sweeps import MANY_CLUSTERS, plot_ribbon
+from .trees import draw_tree
 
 FEATURES, OTHERS, AGREEMENTS, VALUES = 25, 3, 8, 30  # features of a table, clusters told apart, agreements drawn, values
+MOVING = 60  # cases that chains disagree about
 ABOUT = (
     "Each cluster is shown by a prototype, a real case that stands for it, and by what it has more often than the other "
     "clusters. Its key features, marked by a square, are those in which its cases copy the prototype. Beside a prototype and "
@@ -76,21 +82,27 @@ def make_page(fitted: Fitted, image_shape: Shape = None, title: str | None = Non
     """The report, as blocks."""
     if image_shape is not None:
         image_shape = check_shape(image_shape, len(fitted.encoding.features))
-    explained = explain(fitted)
+    explained, differences = explain(fitted), explain_differences(fitted)
     title = f"{counted(explained.n_cases)} in {counted(len(explained.clusters), 'cluster')}" if title is None else title
     sections = (
-        Section("short", "In short", in_short(explained, image_shape)),
+        Section("short", "In short", in_short(fitted, explained, image_shape)),
         Section("clusters", "The clusters", clusters(fitted, explained, image_shape)),
         Section("apart", "What sets the clusters apart", apart(explained)),
         *([Section("fold", "Which clusters may be told as one", (folds(fitted),))] if several(fitted) else []),
         Section("members", "Which case belongs where", (members(fitted),)),
+        *([Section("differences", "Where the chains differ", differ(differences))] if differences.ways else []),
         Section("sure", "How sure are prototypes and key features?", how_sure(fitted, explained)),
         Section("trust", "Can it be trusted?", trust(fitted, explained)),
     )
     return Page(title, ABOUT, sections, MADE)
 
 
-def in_short(explained: ModelExplanation, shape: Shape) -> tuple[Block, ...]:
+def advice(fitted: Fitted) -> str:
+    """What to do, in Python's words; where chains differ is on the page."""
+    return advise(fitted.diagnostics.remedies, lambda way: None if way.parameter == "explain_differences" else in_python(way))
+
+
+def in_short(fitted: Fitted, explained: ModelExplanation, shape: Shape) -> tuple[Block, ...]:
     missing = f" {explained.missing:.1%} of the cells are missing." if explained.missing else ""
     trusted = "Trust the clusters:" if not explained.capped else "Trust the clusters, not their number:"
     strong = "Trust it:" if explained.converged else trusted if explained.sound else "Take care:"
@@ -98,7 +110,7 @@ def in_short(explained: ModelExplanation, shape: Shape) -> tuple[Block, ...]:
     head = ("cluster", "name" if shape is None else "what its cases share", "cases", "prototype, with its probability")
     return (
         Text(f"{explained.summary}{missing}"),
-        Verdict((f"{explained.verdict} {explained.advice}".strip(),), strong, bad=not explained.sound),
+        Verdict((f"{explained.verdict} {advice(fitted)}".strip(),), strong, bad=not explained.sound),
         table("All clusters", head, rows, numbers=(2,)),
     )
 
@@ -264,7 +276,7 @@ def folds(fitted: Fitted) -> Picture:
         "Joins, the cheapest first; “less probable” are the cases of the two, the loss is of the mean log probability of a case"
     )
     alt = "Tree: clusters on the left are joined step by step, to one on the right, with the case that then stands for them."
-    return picture(plots.plot_tree(tree), alt, tree.sentence, table(caption, head, rows, (0, 2, 5, 6)))
+    return picture(draw_tree(tree), alt, tree.sentence, table(caption, head, rows, (0, 2, 5, 6)))
 
 
 def members(fitted: Fitted) -> Picture:
@@ -280,6 +292,31 @@ def members(fitted: Fitted) -> Picture:
     alt = "Heat map: one row per cluster, one column per case, dark where the case belongs to the cluster."
     return picture(
         plots.plot_memberships(fitted), alt, sentence, table("Cases by their main cluster", head, rows, (1, 2, 3, 4))
+    )
+
+
+def differ(found: DifferencesExplanation) -> tuple[Block, ...]:
+    about = "A chain is one search for the clusters, from a start of its own. Where chains end in different clusters, the data"
+    about += " leave it open which cases belong together."
+    moves = [(way.title, move) for way in found.ways for move in found.moves(way)[:FLOWS] or ("the same main clusters",)]
+    heads = tuple(f"chain {c}" for c in range(found.n_chains))
+    rows = [(case.name, f"cluster {case.cluster}", *map(in_chain, case.chains)) for case in found.cases[:MOVING]]
+    left = len(found.cases) - len(rows)
+    caption = "Cases that belong to one cluster or another; “other” is a cluster that is not shown"
+    alike = [
+        (found.title_of(c.cluster), "yes" if c.same else "no", *(percent(share) for share in c.alike)) for c in found.clusters
+    ]
+    alt = "Bands lead from the clusters that are shown to those of the other chains, coloured where cases change clusters."
+    return (
+        Text(about),
+        picture(
+            draw_differences(found),
+            alt,
+            found.sentence,
+            table("What is otherwise in other chains", ("chains", "the largest differences"), moves),
+            table("How much of each cluster the chains share", ("cluster", "the same in all", *heads), alike),
+            table(caption + (f"; {counted(left)} not listed" if left else ""), ("case", "shown", *heads), rows),
+        ),
     )
 
 
@@ -331,7 +368,7 @@ def ribbon(fitted: Fitted, explained: ModelExplanation) -> Picture:
 def trust(fitted: Fitted, explained: ModelExplanation) -> tuple[Block, ...]:
     found = fitted.diagnostics
     quantities = [
-        (in_words(name), f"{of.mean:.5g}", f"{of.sd:.3g}", f"{of.r_hat:.3f}", f"{of.ess_bulk:.0f}", f"{of.ess_tail:.0f}")
+        (in_words(name), f"{of.mean:.5g}", f"{of.sd:.3g}", short(of.r_hat), f"{of.ess_bulk:.0f}", f"{of.ess_tail:.0f}")
         for name, of in found.quantities.items()
     ]
     head = ("quantity", "mean", "standard deviation", "R-hat", "effective draws", "in the tails")
@@ -346,8 +383,9 @@ def trust(fitted: Fitted, explained: ModelExplanation) -> tuple[Block, ...]:
     how_many = [] if not numbers else [(k, percent(p)) for k, p in numbers.items()]
     return (
         Text(explained.verdict),
-        *([Text(explained.advice)] if explained.advice else []),
+        *([Text(advice(fitted))] if found.remedies else []),
         table("Have the chains converged?", head, quantities, (1, 2, 3, 4, 5)),
+        *([Text(found.details, soft=True)] if found.details else []),
         table("Hyperparameters", ("name", "value", "how it was found"), settings, (1,)),
         *([table("How many clusters?", ("clusters in use", "probability"), how_many, (1,))] if how_many else []),
         Text(f"{counted(explained.chains, 'chain')} of {counted(explained.sweeps, 'sweep')}."),

@@ -8,7 +8,8 @@ from shutil import get_terminal_size
 from rich.markup import escape
 from rich.table import Table
 
-from ..explanation import KEY, CaseExplanation, ModelExplanation, PairExplanation, TreeExplanation
+from ..explanation import KEY, CaseExplanation, DifferencesExplanation, ModelExplanation, PairExplanation, TreeExplanation
+from ..overall import in_chain
 from ..parts import Card, Distinction
 from ..words import cut, percent, show
 
@@ -136,6 +137,22 @@ def tree_table(tree: TreeExplanation) -> Table:
         "left",
     )
     return table
+
+
+def differences_table(found: DifferencesExplanation) -> Table:
+    """The cases that are not in the same cluster in all chains.
+
+    Parameters
+    ----------
+    found : DifferencesExplanation
+
+    Returns
+    -------
+    rich.table.Table
+    """
+    columns = ("Case", "Shown", *(f"Chain {c}" for c in range(found.n_chains)))
+    rows = [(cut(case.name, 40), case.cluster, *map(in_chain, case.chains)) for case in found.cases]
+    return plain_table("Cases that belong to one cluster or another", columns, rows, MOST_ROWS)
 
 
 def plain_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], most: int | None = None) -> Table:

@@ -31,9 +31,12 @@ def plot_tree(tree: TreeExplanation) -> Figure:
         Not shown and not saved: `figure.savefig` does that.
     """
     check_kind(tree, TreeExplanation, "model.explain_tree()")
+    return draw_tree(tree, tree.sentence) if tree.n_clusters > 1 else empty_figure("There is one cluster only.")
+
+
+def draw_tree(tree: TreeExplanation, sentence: str = "") -> Figure:
+    """The same of several clusters, with a sentence above it or none."""
     S = tree.n_clusters
-    if S == 1:
-        return empty_figure("There is one cluster only.")
     at = columns_of(S)
     sheet = Sheet(at[1] + WIDE + 0.15, TOP + ROW * S + 0.3)
     y = rows_of(tree)
@@ -47,6 +50,10 @@ def plot_tree(tree: TreeExplanation) -> Figure:
     for node in tree.joins:
         draw_prototype(sheet, node, x[node.node], y[node.node], ends.get(node.node, at[1] + WIDE) - x[node.node])
     draw_head(sheet, tree, at)
+    if sentence:
+        sheet.write(0.15, 0.24, sentence, fit=at[1] + WIDE - 0.15, size=NORMAL)
+    else:
+        sheet.trim(0.34)
     return sheet.figure
 
 
@@ -99,7 +106,6 @@ def draw_prototype(sheet: Sheet, node: TreeNode, x: float, y: float, room: float
 def draw_head(sheet: Sheet, tree: TreeExplanation, at: dict[int, float]) -> None:
     """The number of clusters of each column, what it costs, and the number that the tolerance leaves."""
     S, bottom = tree.n_clusters, TOP + ROW * tree.n_clusters
-    sheet.write(0.15, 0.24, tree.sentence, fit=at[1] + WIDE - 0.15, size=NORMAL)
     sheet.write(0.15, 0.58, "clusters", size=SMALL, weight="bold")
     sheet.write(0.15, 0.78, "cases of the two less probable by", size=SMALL, color=GREY)
     sheet.write(at[S], 0.58, str(S), size=SMALL, weight="bold", ha="center")

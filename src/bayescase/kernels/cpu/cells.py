@@ -6,7 +6,7 @@ integers, constants are written np.int64(0).
 
 import numpy as np
 
-from ..compiling import inner
+from ..compiling import inlined, inner
 from ..equations import row_weight
 from ..rng import uniform
 from .intrinsics import take
@@ -14,7 +14,13 @@ from .labels import drop, drop_empty
 from .relabel import pick
 
 
-@inner
+@inlined
+def all_stay(x, leave, s, n, u):
+    """Is it certain that none of the cells leaves s, the only label of the row? n is the weight of s without one of them."""
+    return u * n >= leave_sum(x, leave, s)
+
+
+@inlined
 def leave_sum(x, leave, s):
     """Σ_j ν_j over the cells, ν = Σ_{t ≠ s} a_t φ_t(x_j) / φ_s(x_j): a cell leaves s with probability ν / (n + ν)."""
     a, b, c, d = np.float32(0.0), np.float32(0.0), np.float32(0.0), np.float32(0.0)
@@ -60,7 +66,7 @@ def move_one_label(x, z, own, n, tables, lanes, key, row, delta):
     """Cell moves of a row whose n cells have one label: most stay. Returns the cells moved; z is filled if there are any."""
     a, others = tables.a, row_weight(tables.a[own], n - 1.0, 1.0)
     u = uniform(key, np.int64(0))
-    if u * others >= leave_sum(x, tables.leave, own):
+    if all_stay(x, tables.leave, own, others, u):
         return 0
     j = first_leaver(x, tables.leave, own, others, u)
     if j == len(x):

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...state import Cells, Data, Hyper, has_gaps, longest, smallest_int
+from ...state import Cells, Data, Hyper, chunks, has_gaps, longest, smallest_int
 from ..contract import Best, Candidates, Counts, Moved
-from .means import add_memberships, add_overlap, fill_counts, find_single, spell_out
+from .means import OVERLAP_UNIT, add_memberships, add_overlap, fill_counts, find_single, spell_out
 from .rows import score_p, update_z
 from .tables import Copies, Scratch, Tables
 from .threads import Threads, threads_for
@@ -28,13 +28,14 @@ class Block(NamedTuple):
 
 
 NONE = np.zeros(0, dtype=np.int64)
+START_CELLS = 1 << 20  # that get their first labels at a time
 
 
 def make_block(cells: Cells, width: int, z: np.ndarray | None = None, held: np.ndarray = NONE, number: int = 0) -> Block:
     """A block of rows of `width` cells each, or of any length if that is 0; it shares the memory of cells and labels."""
     first = NONE if width else cells.first
     z = NONE.astype(np.uint8) if z is None else z.reshape(-1)
-    one = np.full(len(cells.first) - 1 if len(z) else 0, -1)
+    one = np.full(len(cells.first) - 1 if len(z) else 0, -1, dtype=np.int16 if z.itemsize == 1 else np.int32)
     return Block(cells.codes, z, one, first, held, len(cells.first) - 1, width, int(number), has_gaps(cells.codes))
 
 
@@ -46,11 +47,11 @@ def width_of(data: Data) -> int:
 class CpuRows:
     """One chain's rows, in memory. `z` has a label for every cell, (N, P) or flat, shared with whoever made it."""
 
-    def __init__(self, threads: Threads, data: Data, z: np.ndarray, S: int, number: int = 0):
-        cells = data.cells
+    def __init__(self, threads: Threads, data: Data, z: np.ndarray, S: int, cells: Cells | None = None):
+        cells = cells or data.cells
         self.threads, self.S, self.z = threads, S, z.reshape(-1)
         self.first, self.width = cells.first, longest(cells)
-        self.block = make_block(cells, width_of(data), z, data.z_held, number)
+        self.block = make_block(cells, width_of(data), z, data.z_held)
         self.parts = threads.parts_of(cells.first)
         self.memberships: np.ndarray = np.zeros((len(data.x), S), dtype=np.float32)
         self.former: np.ndarray | None = None
@@ -85,9 +86,9 @@ class CpuRows:
         return mean
 
     def overlap(self) -> np.ndarray:
-        total = np.zeros((self.S, self.S))
+        total = np.zeros((self.S, self.S), dtype=np.int64)
         add_overlap(self.block, self.memberships, total)
-        return total
+        return total / OVERLAP_UNIT
 
     def add_memberships(self, hyper: Hyper, to: np.ndarray, weight: float) -> None:
         self.threads.each(
@@ -102,7 +103,11 @@ class CpuRows:
         return cells, self.z[places], held
 
     def start(self, labels_of: Callable[[slice, Cells], np.ndarray]) -> None:
-        self.put_labels(labels_of(slice(0, self.block.size), Cells(self.block.x, self.first)))
+        cells, size = Cells(self.block.x, self.first), self.block.size
+        whole = len(self.block.held) > 0  # clusters are named after the cases held in them
+        for rows in [slice(0, size)] if whole else chunks(size, len(self.z) // max(size, 1), START_CELLS):
+            self.z[self.first[rows.start] : self.first[rows.stop]] = labels_of(rows, cells.part(rows))
+        find_single(self.block)
 
     def labels(self) -> np.ndarray:
         spell_out(self.block)
@@ -155,19 +160,17 @@ class CpuCandidates:
         S = copies.top.shape[1]
         best = Best.none(S, self.most)
 
-        def collect(scratch: Scratch) -> None:
-            score, row, _ = scratch.best
-            better = (score > best.score) | ((score == best.score) & (row < best.row))
-            best.score[better], best.row[better] = score[better], row[better]
-
         self.threads.each(
             self.parts,
             lambda scratch, lo, hi: score_p(self.block, self.log_weight, copies, key, scratch.best, lo, hi),
-            collect,
+            lambda scratch: best.offer(scratch.best.score, scratch.best.row),
         )
         codes, first = self.cells
-        for s, m in enumerate(best.row):
-            best.codes[s, : first[m + 1] - first[m]] = codes[first[m] : first[m + 1]]
+        if self.block.width:
+            best.codes[:] = codes.reshape(-1, self.most)[best.row]
+        else:
+            for s, m in enumerate(best.row):
+                best.codes[s, : first[m + 1] - first[m]] = codes[first[m] : first[m + 1]]
         best.log_weight[:] = self.log_weight[best.row, np.arange(S) % self.log_weight.shape[1]]
         best.row[:] += self.block.number
         return best
@@ -181,12 +184,13 @@ class CpuEngine:
         self.threads = threads_for(data, S, n_chains, n_jobs)
         self.chains_at_once = n_jobs if n_chains >= n_jobs else 1
         self.candidates: Candidates = CpuCandidates(self.threads, data)
+        self.cells = data.cells  # once for all chains: they say where each row begins
         # Made here: memory of another thread does not come back to this one, which makes the results next.
-        self.z = np.empty((n_chains, len(data.cells.codes)), dtype=smallest_int(S))
+        self.z = np.empty((n_chains, len(self.cells.codes)), dtype=smallest_int(S))
 
     def rows(self, chain: int) -> CpuRows:
         """The rows of a chain, whose labels are not yet set."""
-        return CpuRows(self.threads, self.data, self.z[chain], self.S)
+        return CpuRows(self.threads, self.data, self.z[chain], self.S, self.cells)
 
     def close(self) -> None:
         self.threads.close()

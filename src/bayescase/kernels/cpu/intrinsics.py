@@ -97,6 +97,26 @@ def larger(typing_context, a, b):
 
 
 @intrinsic
+def others(typing_context, lanes, s, own, S):
+    """The same, with 0 for label `own` and in lanes that no label has: the first lane is label s, of S in all."""
+
+    def generate(context, builder, signature, args):
+        value, s, own, S = args
+        word, order = ir.VectorType(ir.IntType(32), WIDTH), list(range(WIDTH))
+        nothing = ir.Constant(word, ir.Undefined)
+
+        def every(number):
+            first = builder.insert_element(nothing, builder.trunc(number, ir.IntType(32)), ir.IntType(32)(0))
+            return builder.shuffle_vector(first, nothing, ir.Constant(word, [0] * WIDTH))
+
+        label = builder.add(every(s), ir.Constant(word, order))
+        keep = builder.and_(builder.icmp_signed("!=", label, every(own)), builder.icmp_signed("<", label, every(S)))
+        return builder.select(keep, value, ir.Constant(_F32, [0.0] * WIDTH))
+
+    return _lanes(lanes, types.intp, types.intp, types.intp), generate
+
+
+@intrinsic
 def every(typing_context, number):
     """A number in every lane."""
 

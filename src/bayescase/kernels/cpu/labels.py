@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..compiling import inner
+from ..compiling import inlined, inner
 
 
 @inner
@@ -53,7 +53,7 @@ def row_labels(x, z, gaps, n, used):
     return k
 
 
-@inner
+@inlined
 def count_gaps(x):
     n = 0
     for j in range(len(x)):
@@ -127,3 +127,11 @@ def note_row(k, row, tally):
         n[s] = 0
     tally.main[b] += 1
     tally.purity[0] += (most << 32) // observed
+
+
+@inlined
+def note_whole(s, n, tally):
+    """`note_row` for a row whose n cells have label s."""
+    tally.n_rows[s, n] += 1
+    tally.main[s] += 1
+    tally.purity[0] += 1 << 32

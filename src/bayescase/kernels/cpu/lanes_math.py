@@ -15,7 +15,7 @@ from numpy.polynomial.chebyshev import Chebyshev
 
 from ..compiling import inner
 from ..rng import derive, log_gamma
-from .intrinsics import _F32, WIDTH, _at, _lanes, store
+from .intrinsics import _F32, _F64, WIDTH, _at, _lanes, store
 
 _I32, _I64 = ir.VectorType(ir.IntType(32), WIDTH), ir.VectorType(ir.IntType(64), WIDTH)
 _GAMMA, _M1, _M2 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB  # as in `rng`
@@ -145,6 +145,32 @@ def log_gamma_lanes(typing_context, keys, index, number, shapes):
         return builder.select(accepted, value, _const(float("nan")))
 
     return _lanes(keys, types.intp, types.int64, shapes), generate
+
+
+@intrinsic
+def may_win(typing_context, key, s, sums, at, add, score):
+    """Which of the labels s .. s + WIDTH - 1, as bits, may have sums[at] + add − log(−log u) > score[s], u = uniform(key, s).
+
+    As −log u ≥ 1 − u, it has not if 1 − u ≥ exp(x) with x = sums[at] + add − score[s]; and 2^(n + f) ≤ 2^n (1 + f), a float32
+    whose bits are those of a whole number. So nearly all are decided without log or exp, with some room for rounding. sums and
+    score are flat float64 arrays; at belongs to s.
+    """
+
+    def generate(context, builder, signature, args):
+        key, s, sums, at, number, score = args
+        numbers = builder.add(_every(builder, s, _I64), ir.Constant(_I64, list(range(WIDTH))))
+        rest = builder.not_(_hash(builder, _every(builder, key, _I64), numbers))  # 1 − u in units of 2⁻⁶⁴
+        least = builder.fmul(builder.uitofp(builder.trunc(builder.lshr(rest, _const(32, _I64)), _I32), _F32), _const(2.0**-32))
+        w = builder.load(_at(context, builder, signature.args[2], sums, at, _F64), align=8)
+        best = builder.load(_at(context, builder, signature.args[5], score, s, _F64), align=8)
+        short = builder.fptrunc(builder.fsub(builder.fadd(w, _every(builder, number, _F64)), best), _F32)
+        short = builder.select(builder.fcmp_ordered(">", short, _const(LOWEST)), short, _const(LOWEST))  # −∞ − −∞ as well
+        short = builder.select(builder.fcmp_ordered("<", short, _const(HIGHEST)), short, _const(HIGHEST))
+        bits = builder.fadd(builder.fmul(short, _const(2.0**23 / np.log(2.0))), _const(127.0 * 2.0**23))
+        bound = builder.fmul(builder.bitcast(builder.fptosi(bits, _I32), _F32), _const(1.0001))
+        return builder.zext(builder.bitcast(builder.fcmp_ordered("<=", least, bound), ir.IntType(WIDTH)), ir.IntType(64))
+
+    return types.int64(key, types.int64, sums, types.intp, types.float64, score), generate
 
 
 @inner

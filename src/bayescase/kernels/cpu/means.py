@@ -8,6 +8,8 @@ from .labels import count_gaps, row_labels
 from .sums import row_span
 from .tables import fill_g
 
+OVERLAP_UNIT = 65536.0
+
 
 @compiled
 def find_single(block):
@@ -67,7 +69,10 @@ def fill_counts(block, n_sv, n_rows):
 
 @compiled
 def add_overlap(block, mean, total):
-    """total[r, s] += Σ_i mean[i, r] n_is / n_i: how much label s of this draw lies on reference label r."""
+    """total[r, s] += Σ_i mean[i, r] n_is / n_i: how much label s of this draw lies on reference label r.
+
+    In units of 2⁻¹⁶, an integer: it adds up in any order.
+    """
     block, S = borrow(block), mean.shape[1]
     n, used = np.zeros(S, np.int64), np.zeros(S, np.int64)
     for i in range(block.size):
@@ -78,7 +83,8 @@ def add_overlap(block, mean, total):
         for t in range(k):
             s = used[t]
             for r in range(S):
-                total[r, s] += mean[i, r] * n[s] / observed
+                unit = mean[i, r] * OVERLAP_UNIT
+                total[r, s] += np.int64(unit + 0.5 if k == 1 else unit / observed * n[s] + 0.5)
             n[s] = 0
 
 

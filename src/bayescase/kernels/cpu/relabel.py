@@ -4,9 +4,9 @@ from math import exp
 
 import numpy as np
 
-from ..compiling import inner
+from ..compiling import inlined, inner
 from ..rng import uniform
-from .intrinsics import WIDTH, add, add_to, differences, load, store, total, zeros
+from .intrinsics import WIDTH, add, add_to, differences, load, others, store, total, zeros
 from .lanes_math import exp_lanes
 from .sums import TILE
 
@@ -78,6 +78,32 @@ def relabel_row(x, rise, key, sums, at, lanes, k, row):
     for t in range(k):
         barred[used[t]] = 0.0
     return moved
+
+
+@inlined
+def relabel_whole(rise, u, sums, at, lanes, own, n, row):
+    """The same for a row whose n cells share one label, from the uniform number u: the label that they take."""
+    S, e, first = len(row.n), row.e, n * lanes
+    acc, own_weight = zeros(), sums[at + own] + rise[first + own]
+    for s in range(0, lanes, WIDTH):
+        part = others(exp_lanes(differences(sums, at + s, rise, first + s, own_weight)), s, own, S)
+        store(e, s, part)
+        acc = add(acc, part)
+    leave = np.float64(total(acc))
+    if leave > TOO_LARGE:
+        return relabel_hopeless(rise, u, sums, at, lanes, own, n, row)
+    r = u * (leave + 1.0)
+    return pick(e, S, own, r) if r < leave else own
+
+
+@inner
+def relabel_hopeless(rise, u, sums, at, lanes, own, n, row):
+    """`relabel_whole` if the own label is next to impossible."""
+    row.barred[own] = -np.inf
+    leave, stay = weigh_again(sums, at, rise, n * lanes, own, row)
+    row.barred[own] = 0.0
+    r = u * (leave + stay)
+    return pick(row.e, len(row.n), own, r) if r < leave else own
 
 
 @inner

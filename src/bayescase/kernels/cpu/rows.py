@@ -8,26 +8,25 @@ from math import log
 
 import numpy as np
 
-from ..compiling import compiled
+from ..compiling import compiled, inner
+from ..equations import row_weight
 from ..rng import derive, uniform
-from .cells import move_cells, move_one_label
-from .intrinsics import borrow, span
-from .labels import count_gaps, move_counts, note_row, rename_cells, row_labels, used_labels
-from .relabel import group_sums, relabel_row
+from .cells import all_stay, move_cells, move_one_label
+from .intrinsics import WIDTH, borrow, span
+from .labels import count_gaps, move_counts, note_row, note_whole, rename_cells, row_labels, used_labels
+from .lanes_math import may_win
+from .relabel import group_sums, relabel_row, relabel_whole
 from .sums import block_sums, row_span
 from .tables import ROWS
-
-GUMBEL_MAX = 36.8  # −log(−log u) for the largest u below 1 that `uniform` returns
 
 
 @compiled
 def score_p(block, log_weight, copies, key, best, lo, hi):
     """The best of the candidates lo .. hi - 1 for each cluster, by log weight + Gumbel noise: a draw without gathering."""
-    S, P = len(best.score), len(copies.top)
+    S = copies.top.shape[1]
     lanes = len(best.sums) // ROWS
     block, adds, top, log_weight = borrow(block), borrow(copies.adds), borrow(copies.top), borrow(log_weight)
     score, row, sums = borrow(best)
-    per_cluster = log_weight.shape[1] > 1
     for s in range(S):
         score[s], row[s] = -np.inf, -1
     for m0 in range(lo, hi, ROWS):
@@ -37,17 +36,33 @@ def score_p(block, log_weight, copies, key, best, lo, hi):
             at = (m - m0) * lanes
             if block.gaps:
                 start, _ = row_span(block, m)
-                for j in range(P):
-                    if block.x[start + j] < 0:  # cannot be copied: E = 0
-                        for s in range(S):
-                            sums[at + s] -= top[j, s]
+                if count_gaps(span(block.x, start, len(top))) > 0:
+                    take_gaps(span(block.x, start, len(top)), top, sums, at)
+            weight = log_weight[m, 0]
+            if log_weight.shape[1] > 1:
+                weight = 0.0
+                for s in range(S):
+                    sums[at + s] += log_weight[m, s]
             row_key = derive(key, block.number + m)
-            for s in range(S):
-                w = sums[at + s] + log_weight[m, s if per_cluster else 0]
-                if w + GUMBEL_MAX > score[s]:
-                    w -= log(-log(uniform(row_key, s)))
-                    if w > score[s]:
-                        score[s], row[s] = w, m
+            for s0 in range(0, lanes, WIDTH):
+                left = may_win(row_key, s0, sums, at + s0, weight, score)
+                s = s0
+                while left:
+                    if left & 1 and s < S:
+                        w = sums[at + s] + weight - log(-log(uniform(row_key, s)))
+                        if w > score[s]:
+                            score[s], row[s] = w, m
+                    left >>= 1
+                    s += 1
+
+
+@inner
+def take_gaps(x, top, sums, at):
+    """A value that a candidate lacks cannot be copied: E = 0."""
+    for j in range(len(x)):
+        if x[j] < 0:
+            for s in range(top.shape[1]):
+                sums[at + s] -= top[j, s]
 
 
 @compiled
@@ -65,33 +80,35 @@ def update_z(block, tables, by_cell, key, row, tally, sums, lo, hi):
             xi, zi = span(block.x, start, n_cells), span(block.z, start, n_cells)
             row_key, at = derive(key, block.number + i), (i - i0) * lanes
             held = len(block.held) > 0 and block.held[i] >= 0
-            grouped, moved, k = 0, 0, np.int64(1)
+            moved, k = 0, np.int64(1)
             if one[i] >= 0:
                 n = n_cells - count_gaps(xi) if gaps else n_cells
                 if n == 0:
                     continue
                 own = one[i]
-                row.n[own], row.used[0] = n, own
                 if not held:
-                    grouped = relabel_row(xi, tables.rise, row_key, sums, at, lanes, k, row)
-                    if grouped:
-                        own = row.used[0]
+                    own = relabel_whole(tables.rise, uniform(row_key, n_cells), sums, at, lanes, own, n, row)
+                    if own != one[i]:
                         move_counts(xi, one[i], own, delta)
+                        tally.moved[1] += 1
                         one[i] = own
-                    if by_cell:
+                    others = row_weight(tables.a[own], n - 1.0, 1.0)
+                    if by_cell and not all_stay(xi, tables.leave, own, others, uniform(row_key, np.int64(0))):
                         moved = move_one_label(xi, zi, own, n, tables, lanes, row_key, row, delta)
+                if not moved:
+                    note_whole(own, n, tally)
+                    continue
             else:
                 k = row_labels(xi, zi, gaps, row.n, row.used)
                 if not held and k < S:
                     group_sums(xi, zi, tables.log_phi, lanes, k, sums, at, row)
-                    grouped = relabel_row(xi, tables.rise, row_key, row.groups, np.int64(0), lanes, k, row)
-                    if grouped:
+                    if relabel_row(xi, tables.rise, row_key, row.groups, np.int64(0), lanes, k, row):
                         rename_cells(xi, zi, row.to, delta)
+                        tally.moved[1] += 1
                 if not held and by_cell:
                     moved, k = move_cells(xi, zi, tables, lanes, row_key, k, row, delta)
             if moved:
                 k = used_labels(row.n, row.used)
                 one[i] = row.used[0] if k == 1 else -1
             tally.moved[0] += moved
-            tally.moved[1] += grouped > 0
             note_row(k, row, tally)

@@ -91,7 +91,7 @@ class PhiScratch(NamedTuple):
 class BestScratch(NamedTuple):
     """The best candidate so far of each cluster, and the sums of those at hand."""
 
-    score: np.ndarray  # (S,)
+    score: np.ndarray  # (lanes,) ∞ in lanes that no label has
     row: np.ndarray  # (S,)
     sums: np.ndarray  # (ROWS · lanes,) float64
 
@@ -156,14 +156,15 @@ def make_scratch(book, S, width):
         shapes=alone(lanes_for(S), dtype=np.float32),
     )
     phi.shapes[:] = 1.0  # in lanes that no label has
-    sums = alone(ROWS * lanes_for(S))
+    sums, score = alone(ROWS * lanes_for(S)), alone(lanes_for(S))
+    score[S:] = np.inf
     return Scratch(
         row=row,
         tally=make_tally(int(book.offset[-1]), width, S),
         sums=sums,
         weight=alone(max(S, widest)),
         phi=phi,
-        best=BestScratch(alone(S), alone(S, dtype=np.int64), sums),
+        best=BestScratch(score, alone(S, dtype=np.int64), sums),
     )
 
 

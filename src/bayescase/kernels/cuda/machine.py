@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -11,7 +12,8 @@ import numpy as np
 from ...errors import ParameterError, Setting
 from ..cpu.lanes_math import _EXP
 
-SOURCES = ("cells.cu", "single.cu", "several.cu", "sweep.cu")  # one after the other they are one text
+ROWS = ("cells.cu", "single.cu", "several.cu")  # one after the other these and one more are one text
+SWEEPING, FOLDING = (*ROWS, "sweep.cu"), (*ROWS, "fold.cu")
 THREADS = 256  # of a block, as the kernels are bound to
 INSTALL = "pip install 'bayescase[cuda13]', or 'bayescase[cuda12]' with a driver older than 580"
 OPTIONS = ("--std=c++17", "--fmad=false")
@@ -38,6 +40,15 @@ class Machine(Protocol):
 
     def fetch(self, there: Any, host: np.ndarray) -> None:
         """Copy an array here, and wait for it."""
+
+    def lend(self, host: np.ndarray) -> Any:
+        """A copy of an array there, until it is dropped."""
+
+    def park(self, there: Any) -> np.ndarray:
+        """A copy of an array here, where it is fast to send."""
+
+    def stream(self, number: int) -> AbstractContextManager[Any]:
+        """Let this thread's copies and kernels run beside those of other numbers; at the end they are done."""
 
     def free_bytes(self) -> int:
         """Memory that can be had."""
@@ -71,7 +82,7 @@ class Cuda:
                 are=f"is {count} GPU" if count == 1 else f"are {count} GPUs",
             )
         self.xp, self.cupy, self.name = cupy, cupy, name
-        self.device = cupy.cuda.Device(number)
+        self.device, self.streams = cupy.cuda.Device(number), dict[int, Any]()
         self.device.use()
         attributes = self.device.attributes
         self.n_sm = int(attributes["MultiProcessorCount"])
@@ -116,6 +127,30 @@ class Cuda:
     def fetch(self, there: Any, host: np.ndarray) -> None:
         self.use()
         there.get(out=host)
+
+    def lend(self, host: np.ndarray) -> Any:
+        self.use()
+        try:
+            there = self.cupy.empty(host.shape, dtype=host.dtype)
+        except self.cupy.cuda.memory.OutOfMemoryError:  # the pool may hold what another stream has given back
+            self.cupy.get_default_memory_pool().free_all_blocks()
+            there = self.cupy.empty(host.shape, dtype=host.dtype)
+        there.set(host)
+        return there
+
+    def park(self, there: Any) -> np.ndarray:
+        here = self.pinned(there.nbytes).view(there.dtype).reshape(there.shape)
+        self.fetch(there, here)
+        return here
+
+    @contextmanager
+    def stream(self, number: int) -> Iterator[None]:
+        self.use()
+        if number not in self.streams:  # the pool keeps memory for each: there should be few
+            self.streams[number] = self.cupy.cuda.Stream()
+        with self.streams[number] as own:
+            yield
+            own.synchronize()
 
     def free_bytes(self) -> int:
         pool = self.cupy.get_default_memory_pool()
@@ -183,9 +218,9 @@ class Kind(NamedTuple):
     shared_pairs: bool
     shared_rows: bool
 
-    def text(self) -> str:
+    def text(self, sources: Sequence[str]) -> str:
         """The text of the kernels with its constants."""
         exp = ", ".join(f"{float(np.float32(c)).hex()}f" for c in _EXP)
         lines = [f"#define {name.upper()} {int(v) if isinstance(v, bool) else v}" for name, v in self._asdict().items()]
-        texts = [Path(__file__).with_name(name).read_text(encoding="utf-8") for name in SOURCES]
+        texts = [Path(__file__).with_name(name).read_text(encoding="utf-8") for name in sources]
         return "\n".join([*lines, f"#define EXP {{{exp}}}", *texts])

@@ -48,6 +48,63 @@ template <int ROW> APART int weigh_again(const Cells x, const float *log_phi, co
     return last;
 }
 
+// --- rows that stay ----------------------------------------------------------------------------------------------------------------
+// What a label lacks against the best one of a value is written as a byte, rounded down: four labels are summed by one addition.
+// That bounds the weights of the other labels; with u at hand, most rows are seen to stay where they are without them.
+
+const int MOST_UNITS = 5, PREFIX = 48, ALMOST_PREFIX = 64;  // PREFIX · MOST_UNITS < 256
+const int COST_WORDS = (S + 3) / 4, COST_ROW = 4 * ((COST_WORDS + 3) / 4 + 1 - (COST_WORDS + 3) / 4 % 2);  // in words
+const double LACK = 0.5;  // a unit, in nats
+
+struct alignas(16) Words { unsigned at[4]; };
+
+HD constexpr bool by_bytes() { return S <= 64 && SHARED_TABLE && !GAPS && !RAGGED; }
+
+// What a value of at most 0 lacks, in units, rounded down.
+HD unsigned in_units(float value, double unit) {
+    const double units = -0.999 * (double)value / unit;
+    return units < MOST_UNITS ? (unsigned)units : (unsigned)MOST_UNITS;
+}
+
+// What four labels from 4 · w on lack.
+HD unsigned lack_word(const float *log_phi, int w) {
+    unsigned word = 0;
+    for (int k = 0; k < 4 && 4 * w + k < S; k++) word |= in_units(log_phi[4 * w + k], LACK) << (8 * k);
+    return word;
+}
+
+// sum, four labels to a word, over the first cells of a row.
+HD void cost_sums(const Cells &x, const unsigned *costs, unsigned *sum) {
+    const int end = x.size < PREFIX ? x.size : PREFIX;
+#pragma unroll 2
+    for (int j = 0; j < end; j += 4) {
+        int at[4];
+        x.rows(j, at);
+#pragma unroll
+        for (int q = 0; q < 4; q++)
+#pragma unroll
+            for (int w = 0; w < COST_WORDS; w += 4) {
+                const Words part = *(const Words *)(costs + at[q] * COST_ROW + w);
+#pragma unroll
+                for (int k = 0; k < 4 && w + k < COST_WORDS; k++) sum[w + k] += part.at[k];
+            }
+    }
+}
+
+// Is Σ exp(w_s − w_own) < u for certain? Then the row stays: u (1 + Σ) is not below Σ.
+template <int ROW>
+HD bool stays(const Cells &x, const float *log_phi, const unsigned *costs, const double *rise, int own, double u) {
+    unsigned sum[COST_WORDS] = {};
+    cost_sums(x, costs, sum);
+    const double own_weight = label_sum<ROW>(x, log_phi, own) + rise[own];
+    const float bound = (float)own_weight + logf((float)u) - logf((float)S) - 0.2f;  // more than rounding may add
+    bool low = true;
+#pragma unroll
+    for (int s = 0; s < S; s++)
+        low &= s == own || (float)rise[s] - (float)LACK * (float)(sum[s / 4] >> (s % 4 * 8) & 255) < bound;
+    return low;
+}
+
 // The label that a row with one label takes: ∝ Π φ, times the prior of its size.
 template <int ROW> HD int relabel_row(const Cells &x, const float *log_phi, const double *rise, int own, double u) {
     float acc[WIDTH] = {};

@@ -37,6 +37,15 @@ KERNEL update_single(DATA_ARGS, TABLES_ARGS, i64 number, int n_values, short *on
     if (SHARED_COUNTS) {
         counts = (int *)memory;
         for (int e = LOCAL_FIRST; e < S * (data.width + 1); e += LOCAL_STEP) counts[e] = 0;
+        memory += (i64)S * (data.width + 1) * sizeof(int);
+    }
+    const int ROW = SHARED_TABLE ? STRIDE : LANES;
+    const bool short_cut = by_bytes() && data.width <= ALMOST_PREFIX;
+    unsigned *costs = (unsigned *)(shared_memory + (memory - shared_memory + 15) / 16 * 16);
+    if (short_cut) {
+        barrier();
+        for (int e = LOCAL_FIRST; e < (n_values + 1) * COST_ROW; e += LOCAL_STEP)
+            costs[e] = lack_word(log_phi + e / COST_ROW * ROW, e % COST_ROW);
     }
     barrier();
     u64 relabelled = 0, noted = 0;
@@ -51,8 +60,9 @@ KERNEL update_single(DATA_ARGS, TABLES_ARGS, i64 number, int n_values, short *on
         if (!held || held[i] < 0) {
             const Cells x = cells_of(data, base, i);
             const u64 row_key = derive(key, (u64)(number + i));
-            const int ROW = SHARED_TABLE ? STRIDE : LANES;
-            const int b = relabel_row<ROW>(x, log_phi, tables.rise + (i64)n * LANES, own, uniform(row_key, x.size));
+            const double u = uniform(row_key, x.size), *rise = tables.rise + (i64)n * LANES;
+            int b = own;
+            if (!short_cut || !stays<ROW>(x, log_phi, costs, rise, own, u)) b = relabel_row<ROW>(x, log_phi, rise, own, u);
             if (b != own) {
                 for (int j = 0; j < x.size; j++) {
                     const int v = x.row(j);
@@ -215,41 +225,22 @@ HD void score_row(const Cells &x, const float *adds, const Weights &weights, con
 // A value adds nothing above 0 to the log weight of a candidate. What it lacks is written as a byte, rounded down, in units such
 // that a candidate with more than ENOUGH of them cannot be the best, whatever its noise: four clusters are summed by one addition.
 
-const int ENOUGH = 20, MOST_UNITS = 5, PREFIX = 48;  // PREFIX · MOST_UNITS < 256
-const int COST_WORDS = (S + 3) / 4, COST_ROW = 4 * ((COST_WORDS + 3) / 4 + 1 - (COST_WORDS + 3) / 4 % 2);  // in words
-
-HD constexpr bool by_bytes() { return S > WIDTH && S <= 64 && SHARED_TABLE && !GAPS && !RAGGED; }
+const int ENOUGH = 20;
 
 // What row v of the table lacks, four clusters from 4 · w on.
 HD unsigned cost_word(const float *adds, const volatile double *score, double most, int w) {
     unsigned word = 0;
     for (int k = 0; k < 4 && 4 * w + k < S; k++) {
         const double unit = fmax((GUMBEL_MAX + 1.0 + most - score[4 * w + k]) / ENOUGH, 1e-3);
-        const double units = -0.999 * (double)adds[4 * w + k] / unit;
-        word |= (units < MOST_UNITS ? (unsigned)units : (unsigned)MOST_UNITS) << (8 * k);
+        word |= in_units(adds[4 * w + k], unit) << (8 * k);
     }
     return word;
 }
 
-struct alignas(16) Words { unsigned at[4]; };
-
 // Bit s: can this candidate be the best of cluster s?
 HD u64 worth_a_look(const Cells &x, const unsigned *costs) {
     unsigned sum[COST_WORDS] = {};
-    const int end = x.size < PREFIX ? x.size : PREFIX;
-#pragma unroll 2
-    for (int j = 0; j < end; j += 4) {
-        int at[4];
-        x.rows(j, at);
-#pragma unroll
-        for (int q = 0; q < 4; q++)
-#pragma unroll
-            for (int w = 0; w < COST_WORDS; w += 4) {
-                const Words part = *(const Words *)(costs + at[q] * COST_ROW + w);
-#pragma unroll
-                for (int k = 0; k < 4 && w + k < COST_WORDS; k++) sum[w + k] += part.at[k];
-            }
-    }
+    cost_sums(x, costs, sum);
     u64 found = 0;
 #pragma unroll
     for (int s = 0; s < S; s++) found |= (u64)((sum[s / 4] >> (s % 4 * 8) & 255) <= ENOUGH) << s;

@@ -16,11 +16,12 @@ from ...reading.cache import Cached
 from ...state import Cells, Data, Hyper, longest, smallest_int
 from ...storage import Mapped, copy_file
 from ..contract import Best, Candidates, Counts, Moved
-from ..cpu.engine import NONE, Block, CpuCandidates, make_block
-from ..cpu.means import add_memberships, add_overlap, fill_counts, find_single, spell_out
+from ..cpu.engine import NONE, Block, CpuCandidates
+from ..cpu.means import OVERLAP_UNIT, add_memberships, add_overlap, fill_counts, find_single, spell_out
 from ..cpu.rows import score_p, update_z
 from ..cpu.tables import Copies, Scratch, Tables
 from ..cpu.threads import Part, Threads
+from .blocks import NO_LABELS, cells_of, join_taken, put_held, put_rows, rows_of, take_rows
 
 
 class DiskRows:
@@ -30,7 +31,7 @@ class DiskRows:
         self.threads, self.cached, self.folder, self.chain = threads, cached, folder, chain
         self.S, self.longest = sizes
         self.held = NONE
-        N, kind = len(cached), np.int16 if self.S < 2**15 else np.int32
+        N, kind = len(cached), np.int16 if smallest_int(self.S).itemsize == 1 else np.int32
         self.z = Mapped.create(self.file("z"), smallest_int(self.S), (cached.about.n_cells,))
         self.one = Mapped.create(self.file("one"), kind, (N,))
         self.memberships = Mapped.create(self.file("memberships"), np.float32, (N, self.S))
@@ -49,7 +50,7 @@ class DiskRows:
         """The rows of a block; what changes in them is written back."""
         cached, rows = self.cached, self.cached.rows(b)
         cells, z, one = cached.cells(rows), self.z[cached.span(rows)], self.one[rows]
-        labels = one.astype(np.int64)
+        labels = one.copy()
         held = self.held[rows] if len(self.held) else NONE
         yield Block(
             cells.codes,
@@ -114,10 +115,9 @@ class DiskRows:
         return shown
 
     def overlap(self) -> np.ndarray:
-        total = np.zeros((self.S, self.S))
-        # block after block: sums of floats depend on the order
+        total = np.zeros((self.S, self.S), dtype=np.int64)
         self.each_block(lambda block: add_overlap(block, self.memberships[rows_of(block)], total))
-        return total
+        return total / OVERLAP_UNIT
 
     def add_memberships(self, hyper: Hyper, to: np.ndarray, weight: float) -> None:
         def work(_: Scratch, b: int, __: int) -> None:
@@ -151,53 +151,25 @@ class DiskRows:
         self.each_block(put, changes=True)
 
     def take(self, rows: np.ndarray) -> tuple[Cells, np.ndarray, np.ndarray]:
-        order = np.argsort(rows, kind="stable")
-        codes, z, sizes = [], [], []
+        order, found = np.argsort(rows, kind="stable"), []
         for b, some in self.cached.by_block(rows[order]):
             with self.block(b) as block:
-                cells = cells_of(block).take(some)
-                labels = Cells(block.z, cells_of(block).first).take(some).codes
-                one = np.repeat(block.one[some], cells.sizes)
-                codes.append(cells.codes)
-                z.append(np.where(one >= 0, one, labels).astype(labels.dtype))
-                sizes.append(cells.sizes)
-        first = np.concatenate([[0], *(np.cumsum(np.concatenate(sizes)) if sizes else ())], axis=None).astype(np.int64)
-        back = np.argsort(order, kind="stable")
-        if not len(rows):
-            return Cells(np.zeros(0, self.cached.codes.dtype), first), np.zeros(0, self.z.dtype), NONE
-        cells = Cells(np.concatenate(codes), first).take(back)
-        labels = Cells(np.concatenate(z), first).take(back).codes
-        return cells, labels, self.held[rows] if len(self.held) else np.full(len(rows), -1)
+                found.append(take_rows(block, some))
+        cells, z = join_taken(found, order, self.cached.codes.dtype, self.z.dtype)
+        return cells, z, self.held[rows] if len(self.held) else np.full(len(rows), -1)
 
     def put(self, rows: np.ndarray, z: np.ndarray) -> None:
-        order = np.argsort(rows, kind="stable")
-        cells, _, _ = self.take(rows)
-        given, at = Cells(z, cells.first), 0
+        order, sizes = np.argsort(rows, kind="stable"), self.take(rows)[0].sizes
+        given, at = Cells(z, np.concatenate([[0], np.cumsum(sizes)])), 0
         for b, some in self.cached.by_block(rows[order]):
-            mine = order[at : at + len(some)]
-            at += len(some)
             with self.block(b, changes=True) as block:
-                labels, own = given.take(mine), cells.take(mine)
-                few = make_block(own, 0, labels.codes)
-                find_single(few)
-                block.one[some] = few.one
-                first = cells_of(block).first
-                places = np.repeat(first[some] - labels.first[:-1], labels.sizes) + np.arange(len(labels.codes))
-                block.z[places] = labels.codes
+                put_rows(block, some, given.take(order[at : at + len(some)]))
+            at += len(some)
 
     def hold(self, held: np.ndarray) -> None:
         self.held = held
 
-        def put(block: Block) -> None:
-            few = np.flatnonzero(block.held >= 0) if len(block.held) else NONE
-            spell_out(block)
-            if len(few):
-                cells = cells_of(block)
-                of_row = np.repeat(block.held, cells.sizes)
-                block.z[of_row >= 0] = of_row[of_row >= 0]
-            find_single(block)
-
-        self.each_block(put, changes=True)
+        self.each_block(put_held, changes=True)
 
     # --- what outlives the process --------------------------------------------------------------------------------------
 
@@ -239,15 +211,6 @@ class DiskRows:
             self.file(f"{name}.{number}").unlink(missing_ok=True)
 
 
-def rows_of(block: Block) -> slice:
-    return slice(block.number, block.number + block.size)
-
-
-def cells_of(block: Block) -> Cells:
-    """The cells of a block, with their places."""
-    return Cells(block.x, block.first if not block.width else np.arange(block.size + 1, dtype=np.int64) * block.width)
-
-
 class DiskCandidates:
     """All rows as a catalogue."""
 
@@ -267,12 +230,8 @@ class DiskCandidates:
             score_p(block, self.weights(rows), copies, key, scratch.best, 0, size)
             scratch.best.row[:] += rows.start
 
-        def collect(scratch: Scratch) -> None:
-            score, row, _ = scratch.best
-            better = (score > best.score) | ((score == best.score) & (row < best.row))
-            best.score[better], best.row[better] = score[better], row[better]
-
-        self.threads.each([(b, b + 1) for b in range(cached.n_blocks)], work, collect)
+        blocks = [(b, b + 1) for b in range(cached.n_blocks)]
+        self.threads.each(blocks, work, lambda scratch: best.offer(scratch.best.score, scratch.best.row))
         for s, m in enumerate(best.row.tolist()):
             codes = cached.candidate_cells(slice(m, m + 1)).codes
             best.codes[s, : len(codes)] = codes
@@ -283,9 +242,6 @@ class DiskCandidates:
         if len(self.log_weight) == 1:
             return np.full((rows.stop - rows.start, 1), self.log_weight[:][0, 0])
         return self.log_weight[rows]
-
-
-NO_LABELS = np.zeros(0, dtype=np.uint8)
 
 
 class DiskEngine:

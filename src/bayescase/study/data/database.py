@@ -96,11 +96,16 @@ def reason(error: SQLAlchemyError) -> str:
 # --- reading --------------------------------------------------------------------------------------------------------------
 
 
+def need_data(folder: Path, database: str | None = None) -> None:
+    """Raise unless the study has data: opening a database that is not there would make one."""
+    if database is None and not (Path(folder) / DATABASE).exists():
+        raise StoreError(f"There are no data in {folder} yet; collect some with: bayescase study serve {folder}")
+
+
 @contextmanager
 def opened(folder: Path, database: str | None = None) -> Iterator[Engine]:
     """The database of a study that has data; what goes wrong with it is one sentence."""
-    if database is None and not (Path(folder) / DATABASE).exists():
-        raise StoreError(f"There are no data in {folder} yet; collect some with: bayescase study serve {folder}")
+    need_data(folder, database)
     engine = connect(folder, database)
     try:
         yield engine

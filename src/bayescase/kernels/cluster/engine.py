@@ -1,0 +1,323 @@
+"""A cluster of Dask as an engine: tasks on blocks of rows, whose codes and labels stay with the workers.
+
+What a worker takes with it when it goes is computed again from what it was made of. Every few steps the labels go to files that
+all workers can read, so that there is little to compute again and little for the scheduler to remember.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ...reading.cache import Cached
+from ...state import Cells, Data, Hyper, longest, smallest_int
+from ...storage import Mapped
+from ..contract import Best, Candidates, Counts, Moved
+from ..cpu.engine import CpuCandidates
+from ..cpu.means import OVERLAP_UNIT
+from ..cpu.tables import Copies, Tables
+from ..cpu.threads import Threads
+from ..disk.blocks import join_taken
+from . import tasks
+from .tasks import Files, Shape, Where
+
+Each: TypeAlias = "dict[int, tuple[Any, ...]] | None"  # arguments by block
+STEPS = 16  # tasks on a block, one after the other, before its labels go to a file
+BLOCKS_PER_THREAD = 2  # so that nobody waits long for the last one
+LARGEST = 1 << 26  # cells of a block
+SMALL = 1 << 15  # bytes that travel with every task; more become a task of their own, fetched once by each worker
+CHAINS_AT_ONCE = 4  # while the tables of one are made, the workers have others
+
+
+class Workers:
+    """The client of a cluster, the codes of the rows there, and names for the tasks of one run, which no other run has."""
+
+    def __init__(self, client: Any, cached: Cached, shape: Shape):
+        self.client, self.shape, self.name, self.step = client, shape, f"bayescase-{uuid.uuid4().hex}", 0
+        self.cached = regroup(cached, sum(client.nthreads().values()))
+        about, files = cached.about, (cached.codes, cached.first, cached.candidate_codes, cached.candidate_first)
+        self.blocks = [
+            Where(*files, (rows.start, rows.stop), (cells.start, cells.stop), cached.width, gaps)
+            for rows, cells, gaps in zip(self.rows, self.cells, self.cached.about.gaps, strict=True)
+        ]
+        self.n_cells = about.n_cells
+        self.codes = self.submit(tasks.read_rows, self.every, self.blocks)
+
+    @property
+    def every(self) -> range:
+        return range(self.cached.n_blocks)
+
+    @property
+    def rows(self) -> list[slice]:
+        """Those of each block."""
+        return [self.cached.rows(b) for b in self.every]
+
+    @property
+    def cells(self) -> list[slice]:
+        return [self.cached.span(rows) for rows in self.rows]
+
+    def submit(self, function: Callable[..., Any], which: Iterable[int], *each: Sequence[Any]) -> list[Any]:
+        """Futures of function(…) for some blocks. No keywords: Dask would make large ones tasks with names that others have."""
+        self.step += 1
+        keys = [f"{function.__name__}-{self.name}-{self.step}-{b}" for b in which]
+        futures: list[Any] = self.client.map(function, *each, key=keys)
+        return futures
+
+    def share(self, *args: Any) -> Any:
+        """Sizes and arguments that are the same for all blocks."""
+        from dask.sizeof import sizeof
+
+        shared = (self.shape, *args)
+        if sizeof(shared) < SMALL:
+            return shared
+        self.step += 1
+        return self.client.submit(tuple, shared, key=f"tables-{self.name}-{self.step}")
+
+    def gather(self, futures: list[Any]) -> list[Any]:
+        results: list[Any] = self.client.gather(futures)
+        return results
+
+
+def regroup(cached: Cached, n_threads: int) -> Cached:
+    """Neighbouring blocks as one: few tasks, but enough of them for all threads."""
+    about = cached.about
+    size = min(LARGEST, -(-about.n_cells // (BLOCKS_PER_THREAD * max(n_threads, 1))))
+    edges, gaps, begun = [0], [False], 0
+    for b in range(cached.n_blocks):
+        rows = cached.rows(b)
+        cells = cached.span(rows)
+        if rows.start > edges[-1] and cells.stop - begun > size:
+            edges.append(rows.start)
+            gaps.append(False)
+            begun = cells.start
+        gaps[-1] |= about.gaps[b]
+    return Cached(cached.folder, cached.encoding, about._replace(edges=[*edges, about.n_rows], gaps=gaps))
+
+
+class ClusterRows:
+    """One chain's rows: a future of the state of each block."""
+
+    def __init__(self, workers: Workers, folder: Path, chain: int):
+        self.workers, self.folder, self.chain = workers, folder, chain
+        self.cached, self.S, self.n_steps, self.number = workers.cached, workers.shape.S, 0, -1
+        self.states: list[Any] = []
+        self.held, self.has_former = np.zeros(0, dtype=np.int64), False
+        self.last = self.kept = self.stored()  # numbers of files that the last checkpoint, or the one before it, may speak of
+
+    # --- tasks ----------------------------------------------------------------------------------------------------------
+
+    def ask(self, function: Callable[..., Any], args: tuple[Any, ...], each: Each) -> tuple[list[int], list[Any]]:
+        """(blocks, futures) of a function of `tasks`, of all blocks or of those that have arguments of their own."""
+        workers = self.workers
+        which = list(workers.every) if each is None else list(each)
+        own: list[tuple[Any, ...]] = [() if each is None else each[b] for b in which]
+        codes, states = [workers.codes[b] for b in which], [self.states[b] for b in which]
+        same = [[function] * len(which), [workers.share(*args)] * len(which)]
+        return which, workers.submit(tasks.on_block, which, *same, codes, states, own)
+
+    def change(self, function: Callable[..., Any], *args: Any, each: Each = None, wanted: bool = False) -> list[Any]:
+        """Change the states of blocks. The results are waited for if they are wanted."""
+        which, changed = self.ask(function, args, each)
+        results = self.workers.gather(self.workers.submit(tasks.result_of, which, changed)) if wanted else []
+        for b, future in zip(which, changed, strict=True):
+            self.states[b] = future
+        self.n_steps += 1
+        if self.n_steps >= STEPS:
+            self.cut()
+        return results
+
+    def look(self, function: Callable[..., Any], *args: Any, each: Each = None) -> list[Any]:
+        """Results of a function that changes nothing."""
+        return self.workers.gather(self.ask(function, args, each)[1])
+
+    def cut(self, synced: bool = False) -> None:
+        """Go on from files: what the states were made of may be forgotten."""
+        self.number = next(n for n in itertools.count() if n not in (self.number, *self.kept))
+        files = self.files(self.number)
+        for array in files:
+            if array is not None and not is_there(array):
+                Mapped.create(array.path, array.dtype, array.shape)
+        self.look(tasks.store, files, synced, each={b: (span.start,) for b, span in enumerate(self.workers.cells)})
+        self.go_on()
+
+    def go_on(self) -> None:
+        """From the files."""
+        workers, files, held = self.workers, self.files(self.number), self.held
+        rows, cells = ([(part.start, part.stop) for part in parts] for parts in (workers.rows, workers.cells))
+        of_blocks = [held[lo:hi] if len(held) else held for lo, hi in rows]
+        self.states = workers.submit(tasks.fetch, workers.every, [files] * len(rows), rows, cells, of_blocks)
+        self.n_steps = 0
+
+    def files(self, number: int) -> Files:
+        """As those on one machine's disk are, so that a run that was begun here can go on there."""
+        N, single = len(self.cached), np.int16 if self.S < 2**15 else np.int32
+        return Files(
+            Mapped(self.file("z", number), smallest_int(self.S), (self.workers.n_cells,), writable=True),
+            Mapped(self.file("one", number), single, (N,), writable=True),
+            Mapped(self.file("memberships", number), np.float32, (N, self.S), writable=True),
+            Mapped(self.file("former", number), np.float16, (N, self.S), writable=True) if self.has_former else None,
+        )
+
+    def file(self, name: str, number: int) -> Path:
+        return self.folder / f"{self.chain}.{name}.{number}"
+
+    def stored(self) -> list[int]:
+        """Numbers of the files that are there."""
+        names = (path.name.rpartition(".")[2] for path in self.folder.glob(f"{self.chain}.z.*"))
+        return [int(name) for name in names if name.isdecimal()]
+
+    # --- labels -----------------------------------------------------------------------------------------------------------
+
+    def start(self, labels_of: Any) -> None:
+        """`labels_of` must have `portion`: the same for some rows alone, for a worker."""
+        workers = self.workers
+        sizes = [span.stop - span.start for span in workers.cells]
+        portions = [labels_of.portion(rows, n) for rows, n in zip(workers.rows, sizes, strict=True)]
+        self.states = workers.submit(tasks.begin, workers.every, workers.codes, [workers.shape] * len(sizes), portions)
+        self.cut()
+
+    def recount(self, n_values: int) -> Counts:
+        parts = self.look(tasks.count, n_values)
+        return Counts(*(np.sum(part, axis=0, dtype=part[0].dtype) for part in zip(*parts, strict=True)))
+
+    def update_z(self, tables: Tables, key: np.uint64, by_cell: bool = True) -> Moved:
+        moved = Moved.none(tables.leave.shape[1] - 1, self.S, self.workers.shape.longest)
+        for part in self.change(tasks.sweep, tables, key, by_cell, wanted=True):
+            moved.add(part)
+        return moved
+
+    def labels(self) -> np.ndarray:
+        return np.concatenate(self.look(tasks.labels))
+
+    def put_labels(self, z: np.ndarray) -> None:
+        flat = z.reshape(-1)
+        self.change(tasks.put_all, each={b: (flat[span],) for b, span in enumerate(self.workers.cells)})
+
+    def take(self, rows: np.ndarray) -> tuple[Cells, np.ndarray, np.ndarray]:
+        order = np.argsort(rows, kind="stable")
+        each: Each = {b: (some,) for b, some in self.cached.by_block(rows[order])}
+        found = self.look(tasks.take, each=each) if each else []
+        cells, z = join_taken(found, order, self.cached.codes.dtype, smallest_int(self.S))
+        return cells, z, self.held[rows] if len(self.held) else np.full(len(rows), -1)
+
+    def put(self, rows: np.ndarray, z: np.ndarray) -> None:
+        order, sizes = np.argsort(rows, kind="stable"), self.take(rows)[0].sizes
+        given, at, each = Cells(z, np.concatenate([[0], np.cumsum(sizes)])), 0, {}
+        for b, some in self.cached.by_block(rows[order]):
+            each[b] = (some, given.take(order[at : at + len(some)]))
+            at += len(some)
+        if each:
+            self.change(tasks.put, each=each)
+
+    def hold(self, held: np.ndarray) -> None:
+        self.held = held
+        self.change(tasks.hold, each={b: (held[rows] if len(held) else held,) for b, rows in enumerate(self.workers.rows)})
+
+    # --- means ------------------------------------------------------------------------------------------------------------
+
+    @property
+    def memberships(self) -> Mapped:
+        """In a file, which the workers write now."""
+        return self.written("memberships", former=False)
+
+    def former_memberships(self) -> Mapped:
+        return self.written("shown", former=True)
+
+    def written(self, name: str, former: bool) -> Mapped:
+        mean = Mapped.create(self.folder / f"{self.chain}.{name}", np.float32, (len(self.cached), self.S))
+        self.look(tasks.write_mean, mean, former)
+        return mean
+
+    def new_means(self, keep_former: bool = False) -> None:
+        self.has_former = keep_former
+        self.change(tasks.new_mean, keep_former)
+
+    def drop_former(self) -> None:
+        if self.has_former:
+            self.has_former = False
+            self.change(tasks.drop_former)
+
+    def overlap(self) -> np.ndarray:
+        total: np.ndarray = np.sum(self.look(tasks.overlap), axis=0) / OVERLAP_UNIT
+        return total
+
+    def add_memberships(self, hyper: Hyper, to: np.ndarray, weight: float) -> None:
+        self.change(tasks.add_mean, hyper, to, weight)
+
+    # --- checkpoints ------------------------------------------------------------------------------------------------------
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The number of the files that have the states. Those of the checkpoint before stay until the next one."""
+        self.cut(synced=True)
+        self.kept = [*self.last, self.number]
+        self.last = [self.number]
+        return {"snapshot": np.array(self.number)}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        self.number, self.has_former = int(arrays["snapshot"]), False
+        self.kept = self.last = [self.number]
+        for array in self.files(self.number):
+            if array is not None and not is_there(array):
+                raise ValueError(f"The rows of the checkpoint are not in {os.fspath(self.folder)!r}; delete the checkpoint.")
+        self.go_on()
+
+
+def is_there(array: Mapped) -> bool:
+    return os.path.exists(array.path) and os.path.getsize(array.path) == array.nbytes
+
+
+class ClusterCandidates:
+    """All rows as a catalogue: a task for each block."""
+
+    def __init__(self, workers: Workers, log_weight: np.ndarray | Mapped, most: int):
+        self.workers, self.cached, self.most = workers, workers.cached, most
+        self.log_weight = log_weight  # (N, 1), or (1, 1) if all are equal
+
+    def score(self, copies: Copies, key: np.uint64) -> Best:
+        workers, S = self.workers, copies.top.shape[1]
+        best = Best.none(S, self.most)
+        shared = workers.share(self.log_weight, copies, key)
+        for score, row in workers.gather(
+            workers.submit(tasks.score, workers.every, [shared] * len(workers.codes), workers.codes)
+        ):
+            best.offer(score, row)
+        for s, m in enumerate(best.row.tolist()):
+            codes = self.cached.candidate_cells(slice(m, m + 1)).codes
+            best.codes[s, : len(codes)] = codes
+            best.log_weight[s] = self.log_weight[:][0, 0] if len(self.log_weight) == 1 else self.log_weight[m : m + 1][0, 0]
+        return best
+
+
+class ClusterEngine:
+    """Rows and candidates of a run on the workers of a cluster; tables are made here."""
+
+    def __init__(
+        self, client: Any, cached: Cached, data: Data, log_weight: np.ndarray | Mapped, folder: Path, S: int, n_chains: int
+    ):
+        self.folder, self.chains_at_once = folder, min(n_chains, CHAINS_AT_ONCE)
+        self.threads = Threads(data, S, self.chains_at_once)
+        self.workers = Workers(client, cached, Shape(data.offset, data.book.n_single, S, longest(data.cells)))
+        self.candidates: Candidates = (
+            ClusterCandidates(self.workers, log_weight, longest(data.candidate_cells))
+            if data.own_cases
+            else CpuCandidates(self.threads, data)
+        )
+        self.chains: list[ClusterRows] = []
+
+    def rows(self, chain: int) -> ClusterRows:
+        """The rows of a chain, whose labels are not yet set."""
+        self.chains.append(ClusterRows(self.workers, self.folder, chain))
+        return self.chains[-1]
+
+    def close(self) -> None:
+        """Nothing of the run stays with the workers."""
+        self.threads.close()
+        self.workers.codes = []
+        for rows in self.chains:
+            rows.states = []
