@@ -7,6 +7,7 @@ and the scheduler's time for a task. Ratios within one run are what counts; mach
 """
 
 import argparse
+import itertools
 import json
 import pickle
 import statistics
@@ -125,8 +126,10 @@ class Engines:
 
 def take_turns(engines, processes, n_sweeps, turns):
     """{engine: [(seconds, seconds of the processors) per sweep of all chains]}."""
-    found = {name: [] for name in engines.runs}
-    of_tasks = []
+    found, of_tasks = {name: [] for name in engines.runs}, []
+    before, clock = processes.seconds(), time.perf_counter()
+    time.sleep(5)
+    idle = np.subtract(processes.seconds(), before) / (time.perf_counter() - clock)  # seconds a second, without tasks
     for turn in range(turns + 1):
         for name, run in engines.runs.items():
             scheduler, workers = processes.seconds()
@@ -134,14 +137,15 @@ def take_turns(engines, processes, n_sweeps, turns):
             run.advance(n_sweeps)
             clock, here = time.perf_counter() - clock, time.process_time() - here
             after = processes.seconds()
-            there = sum(after) - scheduler - workers if name == "cluster" else 0.0
+            scheduler, workers = after[0] - scheduler - clock * idle[0], after[1] - workers - clock * idle[1]
             if turn:  # the first one compiles
+                there = scheduler + workers if name == "cluster" else 0.0
                 found[name].append((clock / n_sweeps, (here + there) / n_sweeps))
                 if name == "cluster":
                     made = Counting.n_tasks - made
-                    of_tasks.append(((after[0] - scheduler) / made, here / made))
+                    of_tasks.append([scheduler / made, here / made, workers / n_sweeps])
         engines.check()
-    return found, of_tasks
+    return found, of_tasks, idle
 
 
 def overhead_of_tasks(client, n=2000):
@@ -150,6 +154,32 @@ def overhead_of_tasks(client, n=2000):
     scheduler, clock = client.run_on_scheduler(time.process_time), time.perf_counter()
     client.gather(client.map(abs, range(n), key=[f"abs-{i}" for i in range(n)]))
     return (client.run_on_scheduler(time.process_time) - scheduler) / n, (time.perf_counter() - clock) / n
+
+
+def worked_out(figures, cells, n_threads, n_chains=4, thin=5):
+    """What a sweep of all chains would take on a larger cluster, by the parts that were measured here.
+
+    Seconds of the workers and of the scheduler, of which the larger one counts, and bytes to shared files and from them.
+    """
+    n_blocks = engine.n_blocks(cells, n_threads, n_chains)
+    busy = min(n_threads, n_chains * n_blocks)
+    sweep = figures["workers"] / (figures["chains"] * figures["cells"])  # seconds of a thread for a cell
+    return {
+        "blocks": n_blocks,
+        "workers": n_chains * cells * sweep / busy,
+        "scheduler": n_chains * n_blocks * figures["tasks"] / figures["blocks"] * figures["scheduler_per_task"],
+        "files": n_chains * 2 * cells * figures["state"] / figures["cells"] / engine.STEPS * (1 + 1 / thin),
+    }
+
+
+def print_worked_out(figures):
+    print("worked out for 4 chains, workers with 8 threads each:")
+    for cells, n_workers in itertools.product((2 * 10**9, 2 * 10**10), (1, 10, 100, 1000)):
+        found = worked_out(figures, cells, 8 * n_workers)
+        speed = 4 * cells / max(found["workers"], found["scheduler"]) / 1e9
+        print(f"{cells:14,} cells, {n_workers:5,} workers: {found['blocks']:4} blocks a chain, {speed:5.1f} G cells/s:", end="")
+        parts = (found["workers"], found["scheduler"], found["files"] / 1e9)
+        print(" workers {:7.2f} s, scheduler {:5.2f} s, {:.2f} GB of files".format(*parts))
 
 
 def main():
@@ -177,7 +207,7 @@ def measure(args, folder, processes):
     engines = Engines(folder / "table.parquet", folder, processes, args.workers, args.chains, args.clusters)
     try:
         Counting.n_tasks = Counting.sent = Counting.fetched = 0
-        seconds, of_tasks = take_turns(engines, processes, args.sweeps, args.turns)
+        seconds, of_tasks, idle = take_turns(engines, processes, args.sweeps, args.turns)
         made = args.sweeps * (args.turns + 1) * args.chains
         rows = engines.runs["cluster"].chains[0].rows
         state = sum(array.nbytes for array in rows.files(rows.number) if array is not None)
@@ -193,7 +223,7 @@ def measure(args, folder, processes):
         print(f"{name:8} {clock:8.3f} s a sweep ({speed:6.0f} M cells/s), {cpu:8.3f} s of processors; "
               f"{ratio[0]:.2f} and {ratio[1]:.2f} times memory")  # fmt: skip
     per_task = [statistics.median(each) for each in zip(*of_tasks, strict=True)]
-    idle = overhead_of_tasks(processes.client)
+    empty = overhead_of_tasks(processes.client)
     figures |= {
         "blocks": len(rows.workers.blocks),
         "tasks": Counting.n_tasks / made,
@@ -202,16 +232,22 @@ def measure(args, folder, processes):
         "state": state,
         "scheduler_per_task": per_task[0],
         "client_per_task": per_task[1],
-        "scheduler_per_empty_task": idle[0],
-        "clock_per_empty_task": idle[1],
+        "workers": per_task[2],
+        "idle": list(idle),
+        "scheduler_per_empty_task": empty[0],
+        "clock_per_empty_task": empty[1],
         "cells": cells,
+        "chains": args.chains,
         "steps": engine.STEPS,
     }
     print(f"a sweep of a chain: {figures['tasks']:.1f} tasks on {figures['blocks']} blocks;")
     print(f"  {figures['sent'] / 1e3:.1f} kB of tables and {figures['fetched'] / 1e3:.1f} kB of results;")
     print(f"  {state / 1e6:.1f} MB of labels and means every {engine.STEPS} steps")
     print(f"a task: {1e3 * per_task[0]:.2f} ms of the scheduler, {1e3 * per_task[1]:.2f} ms of the client")
-    print(f"one of 2,000 that do nothing: {1e3 * idle[0]:.2f} ms of the scheduler, {1e3 * idle[1]:.2f} ms of the clock")
+    print(f"  and, if it is one of 2,000 that do nothing, {1e3 * empty[0]:.2f} ms of the scheduler")
+    print(f"workers: {per_task[2]:.3f} s of processors a sweep")
+    print(f"without tasks, left out above, each second: scheduler {1e3 * idle[0]:.1f} ms, all workers {1e3 * idle[1]:.1f} ms")
+    print_worked_out(figures)
     return figures
 
 

@@ -50,3 +50,16 @@ def test_an_example_prints_and_draws(beside, tmp_path, capsys):
     assert (tmp_path / "cuisines-classes.png").stat().st_size > 1000
     for name in ("cuisines", "shared"):
         del sys.modules[name]
+
+
+def test_a_larger_cluster_is_worked_out_from_measured_parts(beside):
+    beside("benchmarks")
+    import cluster
+
+    parts = {"workers": 2.0, "chains": 2, "cells": 10**8, "blocks": 3, "tasks": 10.2, "scheduler_per_task": 0.001, "state": 3e8}
+    few, many = (cluster.worked_out(parts, 2 * 10**9, n_threads) for n_threads in (8, 8000))
+    assert few["workers"] == pytest.approx(4 * 2e9 * 1e-8 / 8)  # all threads are busy
+    assert few["scheduler"] == pytest.approx(4 * few["blocks"] * 3.4 * 0.001)
+    assert many["blocks"] < 100  # more threads than the scheduler can look after do not get more blocks
+    assert many["scheduler"] > many["workers"]
+    assert few["files"] == many["files"]

@@ -145,8 +145,9 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     n_jobs : int, default=None
         Threads; -1 uses all processors. The result does not depend on it.
     device : {"cpu", "cuda", "cuda:1", "auto"}, default="cpu"
-        Where cases are swept: on the processors, on the first NVIDIA GPU, on another one by its number, or wherever a table of
-        this size is swept sooner. A GPU needs CuPy (pip install 'bayescase[cuda13]' or 'bayescase[cuda12]') and sampler="rows".
+        Where cases are swept, and new ones folded in if there are many: on the processors, on the first NVIDIA GPU, on another
+        one by its number, or wherever a table of this size is swept sooner. A GPU needs CuPy (pip install 'bayescase[cuda13]'
+        or 'bayescase[cuda12]'), and sampler="rows" for a fit.
         The result does not depend on it, and `save` does not keep it.
     client : distributed.Client, default=None
         The cluster of Dask that a path, or a collection of Dask, is fitted on. If None, a collection is fitted on the cluster
@@ -373,9 +374,9 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         cache: str | PathLike[str] | None,
     ) -> BayesianCaseModel:
         """`fit` for a table that stays on disk."""
-        check_large(settings, given, self.device)
         client = find_client(self.client, X)
         source = X if isinstance(X, Source) else from_dask(X, client) if is_dask(X) else open_source(X)
+        check_large(settings, given, self.device)
         if client is not None and source.cluster is None:
             source = source._replace(cluster=DaskCluster(client))
         catalogue = given.candidates if isinstance(given.candidates, Table) else None
@@ -719,7 +720,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         return self.fitted_.encoding.decode(*cases), labels
 
     def _memberships(self, cases: Codes) -> np.ndarray:
-        check_device(self.device, self.sampler)
+        check_device(self.device, "rows")  # new cases move as rows, whatever the sampler of the fit
         return predicting.memberships(self.fitted_, cases, effective_n_jobs(self.n_jobs), self.device)
 
     def _encode(self, X: TableLike) -> Codes:

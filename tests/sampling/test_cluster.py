@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -45,7 +46,9 @@ pytestmark = [
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(cache, "BLOCK_CELLS", 700)
+    monkeypatch.setattr(cache, "BLOCK_CELLS", 300)
+    monkeypatch.setattr(engine, "BUSY", 1)
+    monkeypatch.setattr(engine, "STEPS", 8)
 
 
 @pytest.fixture(scope="module")
@@ -174,28 +177,32 @@ def test_few_candidates_and_many_cases_for_a_start(client, tmp_path, monkeypatch
 
 def test_many_sweeps_do_not_fill_the_scheduler(client, cluster, monkeypatch):
     monkeypatch.setattr(cache, "BLOCK_CELLS", 1 << 20)
-    tasks, futures = [], []
+    tasks, futures, groups = [], [], []
 
     def after(report):
         tasks.append(len(ours(cluster)))
         futures.append(len(client.futures))
+        groups.append(sum(len(span.groups) for span in cluster.scheduler.extensions["spans"].spans.values()))
 
     X = dd.from_pandas(frame(60), npartitions=1)
-    BayesianCaseModel(3, client=client, **QUICK | {"n_iter": 250, "n_chains": 1}).fit(X, candidates=10, callback=after)
-    assert max(tasks[50:]) <= max(tasks[:50]) <= 2 * engine.STEPS + 4
-    assert max(futures) <= 8
+    BayesianCaseModel(3, client=client, **QUICK | {"n_iter": 200, "n_chains": 1}).fit(X, candidates=10, callback=after)
+    assert max(tasks[50:]) <= max(tasks[:50]) <= 4 * engine.STEPS + 12
+    assert max(futures) <= 12
+    cuts = 1.5 * len(tasks) / engine.STEPS  # a sweep and every second time a mean
+    assert groups[-1] - groups[0] <= 3 * cuts + 3
     wait_for(lambda: not ours(cluster), 5)
     assert not client.futures
 
 
-def test_two_fits_on_one_client(client):
+def test_two_fits_on_one_client(client, monkeypatch):
     """Wide tables: what does not travel with every task has a name, which must be of one run alone."""
     cases, settings = frame(150), QUICK | {"n_iter": 6, "n_chains": 1}
-    cases = pd.concat([cases.add_prefix(f"{k} ") for k in range(80)], axis=1)
+    cases = pd.concat([cases.add_prefix(f"{k} ") for k in range(20)], axis=1)
+    monkeypatch.setattr(engine, "SMALL", 1 << 10)
     X, found = dd.from_pandas(cases, npartitions=2), {}
 
     def run(seed):
-        found[seed] = BayesianCaseModel(12, client=client, **settings | {"random_state": seed}).fit(X)
+        found[seed] = BayesianCaseModel(4, client=client, **settings | {"random_state": seed}).fit(X)
 
     threads = [threading.Thread(target=run, args=(seed,)) for seed in (1, 2)]
     for thread in threads:
@@ -203,10 +210,10 @@ def test_two_fits_on_one_client(client):
     for thread in threads:
         thread.join()
     for seed, model in found.items():
-        check_same(model, BayesianCaseModel(12, **settings | {"random_state": seed}).fit(cases))
+        check_same(model, BayesianCaseModel(4, **settings | {"random_state": seed}).fit(cases))
 
 
-def test_a_client_that_is_gone_leaves_nothing_behind(client, cluster, tmp_path):
+def test_a_client_that_is_gone_leaves_nothing_behind(client, cluster, tmp_path, monkeypatch):
     parquet.write_table(table(300), tmp_path / "cases.parquet")
     code = (
         "import sys; from distributed import Client; from bayescase import BayesianCaseModel\n"
@@ -215,11 +222,18 @@ def test_a_client_that_is_gone_leaves_nothing_behind(client, cluster, tmp_path):
     )
     command = [sys.executable, "-c", code, cluster.scheduler_address, str(tmp_path / "cases.parquet")]
     process = subprocess.Popen(command, env=os.environ | {"TMPDIR": str(tmp_path)})
-    wait_for(lambda: any("on_block" in key for key in ours(cluster)))
+    wait_for(lambda: any("on_block" in str(key) for key in ours(cluster)))
     process.send_signal(signal.SIGKILL)
     process.wait()
     wait_for(lambda: not ours(cluster))
     assert not any(state.has_what or state.processing for state in cluster.scheduler.workers.values())
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (gone,) = tmp_path.glob("bayescase-*")
+    place = places.Place(None, None)  # whoever comes next cleans up
+    assert list(tmp_path.glob("bayescase-*")) == [place.temporary] != [gone]
+    other = places.Place(None, None)
+    assert place.temporary.exists()
+    assert other.temporary.exists()
 
 
 # --- new cases -------------------------------------------------------------------------------------------------------------
@@ -307,6 +321,8 @@ def test_a_cluster_that_is_gone(client):
         places.lost_tasks(client),
     ):
         raise KilledWorker("a task")
+    with pytest.raises(ParameterError, match="A worker that was added does not have bayescase"), places.lost_tasks(client):
+        raise ModuleNotFoundError("No module named 'bayescase'", name="bayescase")
 
 
 def test_on_the_command_line(client, cluster, tmp_path, monkeypatch):

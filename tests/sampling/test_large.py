@@ -243,7 +243,7 @@ def test_files_go_with_the_run_unless_they_are_kept(tmp_path):
     model.fit(path, checkpoint=tmp_path / "run")
     assert sorted(file.name for file in tmp_path.iterdir()) == ["cases.parquet"]
     temporary = model._place.temporary
-    assert sorted(file.name for file in temporary.iterdir()) == ["labels.npy", "memberships.npy"]
+    assert sorted(file.name for file in temporary.iterdir()) == ["alive", "labels.npy", "memberships.npy"]
     model.fit(path, cache=kept)
     assert not temporary.exists()
     assert {"codes", "about.json", "labels.npy"} <= {file.name for file in kept.iterdir()}

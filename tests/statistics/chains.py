@@ -62,7 +62,8 @@ class Bench:
         if self.machine is None:
             self.rows.block.x[:] = self.data.cells.codes
         else:
-            self.rows.cells.pack(self.machine, x, self.data.book)
+            there = self.rows.cells
+            there.blocks = [there.block(self.data.cases, self.data.cells, slice(0, len(x)))]
         self.recount()
 
     def update_p_omega(self, key, blocked=True):

@@ -18,8 +18,8 @@ KEPT = Path(__file__).parents[2] / ".pytest_cache" / "mutants"
 
 RNG, MODEL, HYPER, MOVES = "kernels/rng.py", "model.py", "sampling/hyper.py", "sampling/moves.py"
 DRIVER, EQUATIONS = "kernels/driver.py", "kernels/equations.py"
-CPU = ("rows", "relabel", "cells", "tables", "collapsed", "engine", "bags")
-ROWS, RELABEL, CELLS, TABLES, COLLAPSED, ENGINE, BAGS = (f"kernels/cpu/{name}.py" for name in CPU)
+CPU = ("rows", "relabel", "cells", "tables", "collapsed", "engine", "bags", "lanes_math")
+ROWS, RELABEL, CELLS, TABLES, COLLAPSED, ENGINE, BAGS, LANES = (f"kernels/cpu/{name}.py" for name in CPU)
 
 EARLY_PHI = """    update_p_omega_early = driver.update_p_omega(hyper, state, candidates, key)
     moved = rows.update_z(driver.tables, np.uint64(derive(key, ROW)), by_cell)
@@ -51,7 +51,7 @@ MUTANTS = {
     "cell in its own counts": [
         (COLLAPSED, "z_weight(prior, n[s], g_sv[v, s], n_sv[v, s],", OWN_COLLAPSED, 1),
         (CELLS, "row_weight(tables.a[own], n - 1.0, 1.0)", "row_weight(tables.a[own], n, 1.0)", 1),
-        (CELLS, "row_weight(0.0, n[own], phi[at + own])", "row_weight(0.0, n[own] + 1, phi[at + own])", 1),
+        (CELLS, "row_weight(0.0, n[own] - 1, phi[at + own])", "row_weight(0.0, n[own], phi[at + own])", 2),
         (CELLS, "n0, m = n[s0], n[s0] + n[s1] - 1", "n0, m = n[s0], n[s0] + n[s1]", 1),
         (CELLS, "m0 = n0 - own0", "m0 = n0", 1),
         (CELLS, "n0 = m0 + new0", "n0 = n0 - own0 + new0", 1),
@@ -75,7 +75,10 @@ MUTANTS = {
 }
 ROWS_ONLY = {"phi before p and omega"}  # the collapsed sampler has no φ
 
-LAM_OF_ITEM = "hyper.lam * book.base[v]\n            copied = g(plain, hyper.c, 1.0, 1.0)\n            for s in range(S):\n"
+LAM_OF_ITEM = """hyper.lam * book.base[v]
+            copied = g(plain, hyper.c, 1.0, 1.0)
+            for s in range(0, lanes, WIDTH):
+"""
 SUM1 = "np.repeat(np.arange(V), np.diff(k_ptr)), weights=k - lam[k_idx]"
 
 # One function of one file: name: (file, where it is called from, the function, what stands there, what is put there).
@@ -108,6 +111,13 @@ BROKEN = {
     ),
     "candidates ruled out too soon": (ROWS, ENGINE, "score_p", "at + s0, weight, score)", "at + s0, weight - 2.0, score)"),
     "own label counted twice": (RELABEL, RELABEL, "relabel_whole", "s, own, S)", "s, np.int64(-1), S)"),
+    "rejected draws kept": (
+        LANES,
+        LANES,
+        "draw_log_gammas",
+        "return log_gamma(shape, derive(key, np.int64(1)))\n    h =",
+        "return log(shape)\n    h =",
+    ),
     "held omega summed out": (
         TABLES,
         DRIVER,
@@ -147,7 +157,8 @@ BROKEN = {
         "log_gamma(1.0, derive(t_key, 1))",
     ),
     "items: base forgotten": (BAGS, DRIVER, "update_bag_evidence", LAM_OF_ITEM, LAM_OF_ITEM.replace(" * book.base[v]", "")),
-    "t forgotten": (BAGS, DRIVER, "update_bag_evidence", "(copied - plain) * bags.log_t[b, s]", "0.0"),
+    "t forgotten": (BAGS, DRIVER, "update_bag_evidence", "mul(wide_every(copied - plain)", "mul(wide_every(0.0)"),
+    "a term of Stirling's series": (BAGS, BAGS, "lane_rises", "-1 / 360, 1 / 1260", "1 / 360, 1 / 1260"),
     "items not copied": (BAGS, DRIVER, "draw_bag_gammas", "state.omega[s, book.column[v]], v) + n_sv", "False, v) + n_sv"),
     "held items summed out": (
         BAGS,

@@ -6,8 +6,8 @@ from numba import njit
 from scipy.special import expit, gammaln, logsumexp
 
 from bayescase import model
-from bayescase.kernels.cpu.bags import log_copy_lanes
-from bayescase.kernels.cpu.intrinsics import WIDTH, load, store
+from bayescase.kernels.cpu.bags import lane_rises, log_copy_lanes
+from bayescase.kernels.cpu.intrinsics import WIDTH, load, store, wide_load, wide_store
 from bayescase.kernels.cpu.tables import lanes_for
 from bayescase.kernels.rng import stream
 from bayescase.sampling import hyper as hyper_
@@ -16,7 +16,7 @@ from bayescase.state import make_data, make_hyper
 
 from .chains import Bench
 from .judge import REJECT_BELOW, same_mean, smallest
-from .mutants import break_function
+from .mutants import break_function, broken
 from .problems import cells_of, random_bags, similarity_of
 from .test_conditionals import normalised, state_of
 
@@ -116,6 +116,33 @@ def test_log_copy_of_sixteen_clusters():
     np.testing.assert_allclose(
         out, [model.log_copy(*pair) for pair in zip(q.astype(float), e.astype(float), strict=True)], rtol=1e-5, atol=1e-6
     )
+
+
+@njit
+def run_rises(rises, plain, copied, n, out):
+    for k in range(0, len(n), WIDTH):
+        high, low = rises(plain, copied, wide_load(n, k, len(n) - k))
+        wide_store(out[0], k, high, len(n) - k)
+        wide_store(out[1], k, low, len(n) - k)
+
+
+def check_rises(rises):
+    """rise(a, n) of counts that are multiplied out, of others, and of both side by side."""
+    for n in ([0] * 20, np.arange(40), np.arange(8, -1, -1), [0, 9, 100, 30_000, 2_000_000]):
+        for plain, copied in ((1e-4, 5e-4), (0.5, 25.5), (300.0, 1800.0)):
+            n, out = np.asarray(n, dtype=np.int32), np.full((2, len(n)), np.nan)
+            run_rises(rises, plain, copied, n, out)
+            truth = [gammaln(a + n) - gammaln(a) for a in (copied, plain)]
+            np.testing.assert_allclose(out, truth, rtol=1e-12, atol=1e-12)
+
+
+def test_rises_of_sixteen_clusters():
+    check_rises(lane_rises)
+
+
+def test_a_wrong_term_of_the_series_is_rejected():
+    with pytest.raises(AssertionError, match="Not equal to tolerance"):
+        check_rises(broken("a term of Stirling's series").lane_rises)
 
 
 def test_given_t():

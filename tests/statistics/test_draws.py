@@ -6,9 +6,10 @@ from numba import njit
 from scipy import stats
 
 from bayescase.kernels import rng
+from bayescase.kernels.cpu.lanes_math import draw_log_gammas
 
 from .judge import REJECT_BELOW, pearson
-from .mutants import outside, package
+from .mutants import broken, outside, package
 
 N = 1_000_000
 
@@ -109,3 +110,33 @@ def test_log_gamma(shape):
         assert stats.kstest(np.exp(x), stats.gamma(shape).cdf).pvalue > REJECT_BELOW
     else:  # exp underflows: log Γ(a) = log Γ(a + 1) + log(U) / a, whose left tail is exponential with rate a
         assert stats.kstest(x, stats.loggamma(shape).cdf).pvalue > REJECT_BELOW
+
+
+@njit
+def run_lanes(draw, shapes, S, key, out):
+    keys = np.empty(len(shapes), dtype=np.uint64)
+    for s in range(len(shapes)):
+        keys[s] = rng.derive(key, s)
+    for i in range(len(out)):
+        draw(keys, i, shapes, S, out[i], 0)
+
+
+def draw_lanes(draw, S=5):
+    """(draws, S) Gamma draws on the log scale, and their shapes; lanes beyond S must be 0."""
+    shapes = np.ones(16, dtype=np.float32)
+    shapes[:S] = [0.3, 1.0, 1.7, 50.0, 1e5]
+    out = np.empty((60_000, 16), dtype=np.float32)
+    run_lanes(draw, shapes, S, np.uint64(3), out)
+    assert (out[:, S:] == 0.0).all()
+    return out[:, :S].astype(float), shapes[:S].astype(float)
+
+
+def test_log_gammas_side_by_side():
+    drawn, shapes = draw_lanes(draw_log_gammas)
+    for x, shape in zip(drawn.T, shapes, strict=True):
+        assert stats.kstest(np.exp(x), stats.gamma(shape).cdf).pvalue > REJECT_BELOW
+
+
+def test_rejected_draws_that_are_kept_are_noticed():
+    x, shapes = draw_lanes(broken("rejected draws kept").draw_log_gammas)
+    assert stats.kstest(np.exp(x[:, 1]), stats.gamma(shapes[1]).cdf).pvalue < REJECT_BELOW

@@ -92,9 +92,10 @@ class Driver:
         )
         if not len(chunks):
             return
+        on = state.omega.any(axis=0)
         self.threads.each(
             self.chunk_parts,
-            lambda scratch, lo, hi: draw_bag_gammas(book, hyper, state, key, bags, chunks, scratch.phi, lo, hi),
+            lambda scratch, lo, hi: draw_bag_gammas(book, hyper, state, on, key, bags, chunks, scratch.phi, lo, hi),
         )
         total = np.add.reduceat(bags.sums, np.searchsorted(chunks[:, 0], np.arange(book.n_bags)))
         log_total = np.log(total).astype(np.float32).reshape(-1)
@@ -120,7 +121,7 @@ class Driver:
         joint = rows + self.part.sum() + evidence + self.omega_const + best.log_weight.sum()
         if len(self.chunks):
             joint += self.bags.part.sum() + update_bag_omega(
-                book, hyper, state.u, state.n_sv, self.evidence, subspaces, omega_key, self.bags, prob
+                book, hyper, state.u, self.evidence, subspaces, omega_key, self.bags, prob
             )
         return float(joint)
 

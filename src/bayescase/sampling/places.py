@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from ..errors import ParameterError, Setting
 from ..reading.tallies import Progress
 from ..storage import naming
 
+PREFIX, ALIVE = "bayescase-", "alive"  # of temporary folders; a file in them that is locked while their process lives
 ROWS = ".rows"  # a checkpoint and this is the folder beside it
 
 
@@ -23,8 +24,10 @@ class Place:
 
     def __init__(self, cache: str | os.PathLike[str] | None, checkpoint: str | os.PathLike[str] | None):
         self.given = cache is not None
-        self.temporary = Path(tempfile.mkdtemp(prefix="bayescase-"))  # goes with the model
+        remove_orphans()
+        self.temporary = Path(tempfile.mkdtemp(prefix=PREFIX))  # goes with the model
         weakref.finalize(self, shutil.rmtree, self.temporary, ignore_errors=True)
+        weakref.finalize(self, os.close, stay_alive(self.temporary))
         beside = None if checkpoint is None else f"{os.fspath(checkpoint)}{ROWS}"
         self.folder = Path(cache or beside or self.temporary).absolute()  # workers are in folders of their own
         self.results = self.folder if self.given else self.temporary
@@ -52,11 +55,38 @@ class Place:
         for path in self.folder.iterdir():
             if path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)
-            elif path.suffix != ".npy":
+            elif path.suffix != ".npy" and path.name != ALIVE:
                 path.unlink()
         if self.checkpoint is not None:
             shutil.rmtree(self.folder, ignore_errors=True)
             Path(self.checkpoint).unlink(missing_ok=True)  # without its rows nothing can go on from it
+
+
+def stay_alive(folder: Path) -> int:
+    """A file in a temporary folder, locked before it can be seen."""
+    file = os.open(folder / "new", os.O_RDWR | os.O_CREAT)
+    with suppress(ImportError):
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX)
+    os.rename(folder / "new", folder / ALIVE)
+    return file
+
+
+def remove_orphans() -> None:
+    """Remove temporary folders whose process was killed."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        return
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        with suppress(OSError):  # in use, somebody else's, or just gone
+            file = os.open(folder / ALIVE, os.O_RDWR)
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(file)
 
 
 def lock(folder: Path) -> int:
@@ -81,9 +111,13 @@ LOST = ("KilledWorker", "CommClosedError", "FutureCancelledError", "CancelledErr
 
 @contextmanager
 def lost_tasks(client: Any) -> Iterator[None]:
-    """What a cluster says that lost too many workers, or is gone."""
+    """What a cluster says that lost too many workers, or is gone, or got one that lacks the package."""
     try:
         yield
+    except ModuleNotFoundError as error:
+        if client is None or (error.name or "").split(".")[0] != "bayescase":
+            raise
+        raise ParameterError("A worker that was added does not have bayescase: install it on every worker.") from error
     except Exception as error:
         if client is None or type(error).__name__ not in LOST:
             raise

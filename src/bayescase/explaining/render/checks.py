@@ -10,7 +10,7 @@ from ...sampling.problem import is_int
 from ..explanation import ClusterExplanation, ModelExplanation
 from ..parts import FeatureRole
 from ..words import cut, phrase
-from .drawing import NORMAL, Figure, new_figure
+from .drawing import NORMAL, Figure, Sheet
 
 
 def role_words(role: FeatureRole) -> str:
@@ -19,9 +19,11 @@ def role_words(role: FeatureRole) -> str:
 
 def empty_figure(words: str) -> Figure:
     """A sentence in place of a picture."""
-    figure = new_figure(6.5, 1.2)
-    figure.text(0.03, 0.5, cut(words, 90), fontsize=NORMAL, parse_math=False)
-    return figure
+    sheet = Sheet(6.5, 1.2)
+    lines = sheet.wrap(words, 6.1, NORMAL, "normal", 4)
+    for k, line in enumerate(lines):
+        sheet.write(0.2, 0.6 + 0.2 * (k - (len(lines) - 1) / 2), line)
+    return sheet.figure
 
 
 def clusters_of(explanation: ModelExplanation | ClusterExplanation) -> tuple[ClusterExplanation, ...]:

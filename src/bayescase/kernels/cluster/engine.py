@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 import uuid
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -28,19 +29,25 @@ from . import tasks
 from .tasks import Files, Shape, Where
 
 Each: TypeAlias = "dict[int, tuple[Any, ...]] | None"  # arguments by block
-STEPS = 16  # tasks on a block, one after the other, before its labels go to a file
-BLOCKS_PER_THREAD = 2  # so that nobody waits long for the last one
-LARGEST = 1 << 26  # cells of a block
-SMALL = 1 << 15  # bytes that travel with every task; more become a task of their own, fetched once by each worker
+STEPS = 64  # tasks on a block, one after the other, before its labels go to a file
+BLOCKS_PER_THREAD = 3  # of all chains that are swept side by side, so that nobody waits long for the last one
+LARGEST = 1 << 27  # cells of a block
+BUSY = 1 << 19  # cells that a worker sweeps while the scheduler looks after the tasks of a block
+SMALL = 1 << 18  # bytes that travel with the tasks of a step; more become a task of their own, fetched once by each worker
 CHAINS_AT_ONCE = 4  # while the tables of one are made, the workers have others
 
 
 class Workers:
-    """The client of a cluster, the codes of the rows there, and names for the tasks of one run, which no other run has."""
+    """The client of a cluster, the codes of the rows there, and names for the tasks of one run, which no other run has.
 
-    def __init__(self, client: Any, cached: Cached, shape: Shape):
+    `last` has some of the last tasks of each kind: Dask would forget their group with the last of them, make another one with
+    the next, and keep all groups for its statistics.
+    """
+
+    def __init__(self, client: Any, cached: Cached, shape: Shape, n_chains: int):
         self.client, self.shape, self.name, self.step = client, shape, f"bayescase-{uuid.uuid4().hex}", 0
-        self.cached = regroup(cached, sum(client.nthreads().values()))
+        self.last: deque[Any] = deque(maxlen=8 * n_chains)
+        self.cached = regroup(cached, n_blocks(cached.about.n_cells, sum(client.nthreads().values()), n_chains))
         about, files = cached.about, (cached.codes, cached.first, cached.candidate_codes, cached.candidate_first)
         self.blocks = [
             Where(*files, (rows.start, rows.stop), (cells.start, cells.stop), cached.width, gaps)
@@ -67,6 +74,8 @@ class Workers:
         self.step += 1
         keys = [f"{function.__name__}-{self.name}-{self.step}-{b}" for b in which]
         futures: list[Any] = self.client.map(function, *each, key=keys)
+        if function in (tasks.result_of, tasks.score):
+            self.last.append(futures[0])
         return futures
 
     def share(self, *args: Any) -> Any:
@@ -74,30 +83,32 @@ class Workers:
         from dask.sizeof import sizeof
 
         shared = (self.shape, *args)
-        if sizeof(shared) < SMALL:
+        if sizeof(shared) * len(self.blocks) < SMALL:
             return shared
         self.step += 1
-        return self.client.submit(tuple, shared, key=f"tables-{self.name}-{self.step}")
+        future = self.client.submit(tuple, shared, key=f"tables-{self.name}-{self.step}")
+        self.last.append(future)
+        return future
 
     def gather(self, futures: list[Any]) -> list[Any]:
         results: list[Any] = self.client.gather(futures)
         return results
 
 
-def regroup(cached: Cached, n_threads: int) -> Cached:
-    """Neighbouring blocks as one: few tasks, but enough of them for all threads."""
+def n_blocks(n_cells: int, n_threads: int, n_chains: int) -> int:
+    """Enough for all threads, but no more than the scheduler can look after while n blocks are swept by n workers."""
+    enough = -(-BLOCKS_PER_THREAD * n_threads // n_chains)
+    return max(1, -(-n_cells // LARGEST), min(enough, int(np.sqrt(n_cells / BUSY))))
+
+
+def regroup(cached: Cached, n: int) -> Cached:
+    """Neighbouring blocks as one: about n of about one size."""
     about = cached.about
-    size = min(LARGEST, -(-about.n_cells // (BLOCKS_PER_THREAD * max(n_threads, 1))))
-    edges, gaps, begun = [0], [False], 0
-    for b in range(cached.n_blocks):
-        rows = cached.rows(b)
-        cells = cached.span(rows)
-        if rows.start > edges[-1] and cells.stop - begun > size:
-            edges.append(rows.start)
-            gaps.append(False)
-            begun = cells.start
-        gaps[-1] |= about.gaps[b]
-    return Cached(cached.folder, cached.encoding, about._replace(edges=[*edges, about.n_rows], gaps=gaps))
+    middle = [(span.start + span.stop) // 2 for span in (cached.span(cached.rows(b)) for b in range(cached.n_blocks))]
+    begins = np.flatnonzero(np.diff(np.array(middle) * n // max(about.n_cells, 1), prepend=-1))
+    gaps = np.logical_or.reduceat(about.gaps, begins).tolist()
+    edges = [*(about.edges[b] for b in begins.tolist()), about.n_rows]
+    return Cached(cached.folder, cached.encoding, about._replace(edges=edges, gaps=gaps))
 
 
 class ClusterRows:
@@ -302,7 +313,8 @@ class ClusterEngine:
     ):
         self.folder, self.chains_at_once = folder, min(n_chains, CHAINS_AT_ONCE)
         self.threads = Threads(data, S, self.chains_at_once)
-        self.workers = Workers(client, cached, Shape(data.offset, data.book.n_single, S, longest(data.cells)))
+        shape = Shape(data.offset, data.book.n_single, S, longest(data.cells))
+        self.workers = Workers(client, cached, shape, self.chains_at_once)
         self.candidates: Candidates = (
             ClusterCandidates(self.workers, log_weight, longest(data.candidate_cells))
             if data.own_cases
@@ -319,5 +331,6 @@ class ClusterEngine:
         """Nothing of the run stays with the workers."""
         self.threads.close()
         self.workers.codes = []
+        self.workers.last.clear()
         for rows in self.chains:
             rows.states = []

@@ -3,7 +3,7 @@
 Items are worked on in chunks of fixed size, whose sums are added up in their order: no split into threads can change a sum.
 """
 
-from math import exp, lgamma, log
+from math import exp, lgamma, log, pi
 from typing import NamedTuple
 
 import numpy as np
@@ -11,12 +11,33 @@ import numpy as np
 from ..compiling import compiled, inner
 from ..equations import g, log_copy, omega_logit
 from ..rng import derive, log_gamma, uniform
-from .intrinsics import WIDTH, add, add_to, every, larger, load, mul, store, sub, zeros
-from .lanes_math import draw_log_gammas, exp_lanes, log_lanes
+from .intrinsics import (
+    WIDTH,
+    add,
+    add_to,
+    div,
+    every,
+    larger,
+    largest,
+    load,
+    mul,
+    narrow,
+    store,
+    sub,
+    total,
+    where_less,
+    wide_every,
+    wide_load,
+    wide_store,
+    zeros,
+)
+from .lanes_math import draw_log_gammas, exp_lanes, log_lanes, wide_log
 from .tables import fill_row, lanes_for
 
 CHUNK = 512  # items
-FEW = 16  # counts up to this are multiplied out, without log Γ
+FEW = 8  # counts up to this are multiplied out; above, Stirling's series for log Γ has all its digits
+HALF_LOG_2PI = 0.5 * log(2.0 * pi)
+STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)
 SURE = 1e-5  # a q nearer to 0 or 1 is left to float64
 
 
@@ -24,7 +45,7 @@ class BagTables(NamedTuple):
     """What the bags of a chain need beside the tables of rows and candidates."""
 
     n: np.ndarray  # (bags, S) cells
-    log_t: np.ndarray  # (bags, S)
+    log_t: np.ndarray  # (bags, lanes)
     log_phi: np.ndarray  # (items · lanes,) float32
     q: np.ndarray  # (items · lanes,) float32; (0,) if some q is next to 0 or 1
     sums: np.ndarray  # (chunks, lanes) Σ_v of Gamma draws
@@ -36,7 +57,7 @@ def make_bag_tables(book, S):
     chunks = len(chunks_of(book))
     return BagTables(
         n=np.zeros((n_bags, S)),
-        log_t=np.zeros((n_bags, S)),
+        log_t=np.zeros((n_bags, lanes_for(S))),
         log_phi=np.zeros(items * lanes_for(S), dtype=np.float32),
         q=np.zeros(0, dtype=np.float32),
         sums=np.zeros((chunks, lanes_for(S))),
@@ -76,25 +97,15 @@ def short_rise(a, n):
 
 
 @inner
-def copy_gain(plain, copied, n):
-    """log Γ(copied + n) / Γ(copied) − log Γ(plain + n) / Γ(plain): what n cells say for the larger pseudo-count."""
-    if n > FEW:
-        return lgamma(copied + n) - lgamma(copied) - lgamma(plain + n) + lgamma(plain)
-    above, below = 1.0, 1.0
-    for k in range(n):
-        above *= copied + k
-        below *= plain + k
-    return log(above / below)
-
-
-@inner
 def total_g(book, hyper, u, omega, b, s):
     """G_sb = Σ_v g_sb(v) = λ V_b + c Σ λ(v) over the items of the prototype with ω = 1."""
     j = book.n_single + b
     total = hyper.lam * (book.offset[j + 1] - book.offset[j])
     for k in range(book.n_single, u.shape[1]):
         v = u[s, k]
-        if v >= 0 and book.feature[v] == j and omega[s, book.column[v]]:
+        if v < 0:  # no more items
+            break
+        if book.feature[v] == j and omega[s, book.column[v]]:
             total += hyper.lam * hyper.c * book.base[v]
     return total
 
@@ -119,9 +130,38 @@ def draw_t(book, hyper, u, omega, key, bags):
 @inner
 def log_copy_lanes(q, e):
     """log( q exp(E) + 1 − q ) of sixteen clusters, from the larger of the two terms."""
-    top = larger(e, zeros())
-    less = sub(every(np.float32(1.0)), q)
-    return add(top, log_lanes(add(mul(q, exp_lanes(sub(e, top))), mul(less, exp_lanes(sub(zeros(), top))))))
+    less, x = sub(every(np.float32(1.0)), q), exp_lanes(sub(zeros(), larger(e, sub(zeros(), e))))
+    return add(larger(e, zeros()), log_lanes(where_less(zeros(), e, add(q, mul(less, x)), add(mul(q, x), less))))
+
+
+@inner
+def log_gamma_by(x, log_x):
+    """log Γ(x) of sixteen numbers above FEW, less ½ log 2π."""
+    y, series = div(wide_every(1.0), mul(x, x)), wide_every(STIRLING[5])
+    for k in range(4, -1, -1):
+        series = add(mul(series, y), wide_every(STIRLING[k]))
+    return add(sub(mul(sub(x, wide_every(0.5)), log_x), x), div(series, x))
+
+
+@inner
+def lane_rises(plain, copied, n):
+    """(rise(copied, n), rise(plain, n)) of sixteen counts, with rise(a, n) = log Γ(a + n) / Γ(a)."""
+    most = largest(n)
+    if most == 0.0:
+        return wide_every(0.0), wide_every(0.0)
+    above, below = wide_every(1.0), wide_every(1.0)
+    for k in range(min(np.int64(most), FEW)):
+        counted = wide_every(np.float64(k))
+        above = where_less(counted, n, mul(above, wide_every(copied + k)), above)
+        below = where_less(counted, n, mul(below, wide_every(plain + k)), below)
+    if most <= FEW:
+        return wide_log(above), wide_log(below)
+    few = wide_every(np.float64(FEW))
+    above, below = where_less(few, n, add(n, wide_every(copied)), above), where_less(few, n, add(n, wide_every(plain)), below)
+    log_above, log_below = wide_log(above), wide_log(below)
+    high = sub(log_gamma_by(above, log_above), wide_every(lgamma(copied) - HALF_LOG_2PI))
+    low = sub(log_gamma_by(below, log_below), wide_every(lgamma(plain) - HALF_LOG_2PI))
+    return where_less(few, n, high, log_above), where_less(few, n, low, log_below)
 
 
 @compiled
@@ -133,32 +173,31 @@ def update_bag_evidence(book, hyper, n_sv, subspaces, evidence, adds, bags, chun
     S, P = n_sv.shape[1], book.n_single
     lanes = len(adds) // (n_sv.shape[0] + 1)
     q, held = subspaces.q, subspaces.held
-    by_lanes = len(bags.q) > 0
+    counts, found, log_t = n_sv.reshape(-1), evidence.reshape(-1), bags.log_t.reshape(-1)
     for k in range(lo, hi):
-        b = chunks[k, 0]
-        joint = 0.0
+        joint = wide_every(0.0)
         for v in range(chunks[k, 1], chunks[k, 2]):
             d, plain = book.column[v], hyper.lam * book.base[v]
             copied = g(plain, hyper.c, 1.0, 1.0)
-            for s in range(S):
-                n = n_sv[v, s]
-                e = (copied - plain) * bags.log_t[b, s]
-                if n > 0:
-                    e += copy_gain(plain, copied, n)
-                    joint += short_rise(plain, n)
-                evidence[v, s] = e
-                adds[(v + 1) * lanes + s] = e if by_lanes else log_copy(q[s, d], e)
-            for s in range(0, lanes if by_lanes else 0, WIDTH):
-                at = (v + 1) * lanes + s
-                store(adds, at, log_copy_lanes(load(bags.q, (d - P) * lanes + s), load(adds, at)))
+            for s in range(0, lanes, WIDTH):
+                high, low = lane_rises(plain, copied, wide_load(counts, v * S + s, S - s))
+                joint = add(joint, low)
+                for_t = mul(wide_every(copied - plain), wide_load(log_t, chunks[k, 0] * lanes + s, WIDTH))
+                e = add(for_t, sub(high, low))
+                wide_store(found, v * S + s, e, S - s)
+                if len(bags.q) > 0:
+                    store(adds, (v + 1) * lanes + s, log_copy_lanes(load(bags.q, (d - P) * lanes + s), narrow(e)))
+            if len(bags.q) == 0:
+                for s in range(S):
+                    adds[(v + 1) * lanes + s] = log_copy(q[s, d], evidence[v, s])
             for s in range(len(held)):
                 if held[s, d] >= 0:
                     adds[(v + 1) * lanes + s] = held[s, d] * evidence[v, s]
-        bags.part[k] = joint
+        bags.part[k] = total(joint)
 
 
 @compiled
-def update_bag_omega(book, hyper, u, n_sv, evidence, subspaces, key, bags, prob):
+def update_bag_omega(book, hyper, u, evidence, subspaces, key, bags, prob):
     """ω_sv of the items of the prototypes, given t; prob[s, d] = p(ω = 1 | rest).
 
     Returns log p(ω) + Σ ω (rise(λ(v) (1 + c), n) − rise(λ(v), n)) − Σ_sb rise(G_sb, n_sb): with t integrated out again.
@@ -167,12 +206,12 @@ def update_bag_omega(book, hyper, u, n_sv, evidence, subspaces, key, bags, prob)
     S, P, total = omega.shape[0], book.n_single, 0.0
     for s in range(S):
         row_key = derive(key, s)
-        for d in range(P, omega.shape[1]):
-            prob[s, d] = omega[s, d] = False
+        prob[s, P:] = 0.0
+        omega[s, P:] = False
         for k in range(P, u.shape[1]):
             v = u[s, k]
-            if v < 0:
-                continue
+            if v < 0:  # no more items
+                break
             d, plain = book.column[v], hyper.lam * book.base[v]
             copied = g(plain, hyper.c, 1.0, 1.0)
             logit = omega_logit(q[s, d], evidence[v, s])
@@ -182,8 +221,8 @@ def update_bag_omega(book, hyper, u, n_sv, evidence, subspaces, key, bags, prob)
                 prob[s, d] = 1.0 / (1.0 + exp(-logit))
                 omega[s, d] = uniform(row_key, d) < prob[s, d]
                 total += log(q[s, d]) if omega[s, d] else log(1.0 - q[s, d])
-            if omega[s, d]:
-                total += copy_gain(plain, copied, n_sv[v, s])
+            if omega[s, d]:  # E without the part of t
+                total += evidence[v, s] - (copied - plain) * bags.log_t[book.feature[v] - P, s]
         for b in range(len(bags.n)):
             if bags.n[b, s] > 0:
                 total -= short_rise(total_g(book, hyper, u, omega, b, s), np.int64(bags.n[b, s]))
@@ -197,9 +236,13 @@ def item_g(book, hyper, u_on, v):
 
 
 @compiled
-def draw_bag_gammas(book, hyper, state, key, bags, chunks, scratch, lo, hi):
-    """Gamma(g_sb(v) + n_sv) draws of the chunks lo .. hi - 1, which φ_sb are made of by dividing by their sum."""
+def draw_bag_gammas(book, hyper, state, on, key, bags, chunks, scratch, lo, hi):
+    """Gamma(g_sb(v) + n_sv) draws of the chunks lo .. hi - 1, which φ_sb are made of by dividing by their sum.
+
+    on[d]: does any cluster copy the item of column d?
+    """
     n_sv, S, first = state.n_sv, state.n_sv.shape[1], book.offset[book.n_single]
+    counts = n_sv.reshape(-1)
     keys, shapes, log_phi = scratch.keys, scratch.shapes, bags.log_phi
     lanes = len(shapes)
     for k in range(lo, hi):
@@ -207,13 +250,16 @@ def draw_bag_gammas(book, hyper, state, key, bags, chunks, scratch, lo, hi):
         for s in range(S):
             keys[s] = derive(key, j * S + s)
         bags.sums[k] = 0.0
+        sums = bags.sums[k]
         for v in range(chunks[k, 1], chunks[k, 2]):
-            at = (v - first) * lanes
-            for s in range(S):
+            at, plain = (v - first) * lanes, item_g(book, hyper, False, v)
+            for s in range(0, lanes, WIDTH):
+                store(shapes, s, narrow(add(wide_every(plain), wide_load(counts, v * S + s, S - s))))
+            for s in range(S if on[book.column[v]] else 0):
                 shapes[s] = item_g(book, hyper, state.omega[s, book.column[v]], v) + n_sv[v, s]
             draw_log_gammas(keys, v - book.offset[j], shapes, S, log_phi, at)
             for s in range(0, lanes, WIDTH):
-                add_to(bags.sums[k], s, exp_lanes(load(log_phi, at + s)))
+                add_to(sums, s, exp_lanes(load(log_phi, at + s)))
 
 
 @compiled

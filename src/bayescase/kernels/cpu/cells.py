@@ -98,7 +98,7 @@ def draw_uniforms(key, start, u, n):
         u[j] = uniform(key, j)
 
 
-@inner
+@inlined
 def move_cell(x, z, j, tables, lanes, k, row, delta):
     """One cell: z_ij ∝ (a_s + n_is) φ_s(x_ij), labels in use and then the others. Returns (moved, labels in use).
 
@@ -107,13 +107,12 @@ def move_cell(x, z, j, tables, lanes, k, row, delta):
     n, used, phi = row.n, row.used, tables.phi
     v, own = np.intp(x[j]), np.intp(z[j])
     at = (v + 1) * lanes
-    n[own] -= 1
     smooth = np.float64(tables.smooth[v + 1])
     others = 0.0
     for t in range(k):
         s = used[t]
         others += row_weight(0.0, n[s], phi[at + s]) if s != own else 0.0
-    r = row.u[j] * (smooth + others + row_weight(0.0, n[own], phi[at + own]))
+    r = row.u[j] * (smooth + others + row_weight(0.0, n[own] - 1, phi[at + own]))
     b = own
     if r < smooth:
         b = fresh_label(r, own, phi, at, tables.a)
@@ -127,18 +126,30 @@ def move_cell(x, z, j, tables, lanes, k, row, delta):
                 if r < 0.0:
                     break
     if b == own:
-        n[own] += 1
         return 0, k
     if n[b] == 0:
         used[k] = b
         k += 1
     n[b] += 1
+    n[own] -= 1
     if n[own] == 0:
         k = drop(used, k, own)
     z[j] = b
     delta[v, own] -= 1
     delta[v, b] += 1
     return 1, k
+
+
+@inlined
+def stays(v, own, tables, lanes, k, row, u):
+    """Does a cell keep its label? As `move_cell` decides it: u Σ_s w_s is not below the weights of all labels but its own."""
+    n, used, phi, at = row.n, row.used, tables.phi, (v + 1) * lanes
+    smooth = np.float64(tables.smooth[v + 1])
+    others = 0.0
+    for t in range(k):
+        s = used[t]
+        others += row_weight(0.0, n[s], phi[at + s]) if s != own else 0.0
+    return u * (smooth + others + row_weight(0.0, n[own] - 1, phi[at + own])) >= smooth + others
 
 
 @inner
@@ -200,7 +211,7 @@ def move_cells_from(j, x, z, tables, lanes, k, row, delta):
         if k == 2:
             j, moved, k = move_cells_two(x, z, j, tables, lanes, moved, row, delta)
         else:
-            if x[j] >= 0:
+            if x[j] >= 0 and not stays(np.intp(x[j]), np.intp(z[j]), tables, lanes, k, row, row.u[j]):
                 more, k = move_cell(x, z, j, tables, lanes, k, row, delta)
                 moved += more
             j += 1

@@ -1,4 +1,4 @@
-"""What numba lacks: sixteen float32 as one value, and arrays without a reference count.
+"""What numba lacks: sixteen float32, or float64, as one value, and arrays without a reference count.
 
 Numba leaves `for s in range(S): acc[s] += table[v, s]` in memory, because it cannot prove that the arrays do not overlap.
 A vector that is a value stays in a register. LLVM lowers it to AVX-512, two AVX2 or four NEON registers.
@@ -22,13 +22,24 @@ class Lanes(types.Type):
         super().__init__(f"Lanes({WIDTH} x float32)")
 
 
-_lanes = Lanes()
+class WideLanes(types.Type):
+    def __init__(self):
+        super().__init__(f"Lanes({WIDTH} x float64)")
+
+
+_lanes, _wide = Lanes(), WideLanes()
 
 
 @register_model(Lanes)
 class _LanesModel(models.PrimitiveModel):
     def __init__(self, dmm, fe_type):
         super().__init__(dmm, fe_type, _F32)
+
+
+@register_model(WideLanes)
+class _WideLanesModel(models.PrimitiveModel):
+    def __init__(self, dmm, fe_type):
+        super().__init__(dmm, fe_type, _F64)
 
 
 def _at(context, builder, array_type, array, index, vector):
@@ -59,7 +70,7 @@ def add(typing_context, a, b):
     def generate(context, builder, signature, args):
         return builder.fadd(*args)
 
-    return _lanes(a, b), generate
+    return a(a, b), generate
 
 
 @intrinsic
@@ -67,7 +78,7 @@ def sub(typing_context, a, b):
     def generate(context, builder, signature, args):
         return builder.fsub(*args)
 
-    return _lanes(a, b), generate
+    return a(a, b), generate
 
 
 @intrinsic
@@ -75,7 +86,7 @@ def mul(typing_context, a, b):
     def generate(context, builder, signature, args):
         return builder.fmul(*args)
 
-    return _lanes(a, b), generate
+    return a(a, b), generate
 
 
 @intrinsic
@@ -83,7 +94,7 @@ def div(typing_context, a, b):
     def generate(context, builder, signature, args):
         return builder.fdiv(*args)
 
-    return _lanes(a, b), generate
+    return a(a, b), generate
 
 
 @intrinsic
@@ -96,24 +107,47 @@ def larger(typing_context, a, b):
     return _lanes(a, b), generate
 
 
+def _every_word(builder, number):
+    """A whole number in every lane."""
+    word = ir.VectorType(ir.IntType(32), WIDTH)
+    nothing = ir.Constant(word, ir.Undefined)
+    first = builder.insert_element(nothing, builder.trunc(number, ir.IntType(32)), ir.IntType(32)(0))
+    return builder.shuffle_vector(first, nothing, ir.Constant(word, [0] * WIDTH))
+
+
+def _order():
+    return ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), list(range(WIDTH)))
+
+
 @intrinsic
 def others(typing_context, lanes, s, own, S):
     """The same, with 0 for label `own` and in lanes that no label has: the first lane is label s, of S in all."""
 
     def generate(context, builder, signature, args):
         value, s, own, S = args
-        word, order = ir.VectorType(ir.IntType(32), WIDTH), list(range(WIDTH))
-        nothing = ir.Constant(word, ir.Undefined)
-
-        def every(number):
-            first = builder.insert_element(nothing, builder.trunc(number, ir.IntType(32)), ir.IntType(32)(0))
-            return builder.shuffle_vector(first, nothing, ir.Constant(word, [0] * WIDTH))
-
-        label = builder.add(every(s), ir.Constant(word, order))
-        keep = builder.and_(builder.icmp_signed("!=", label, every(own)), builder.icmp_signed("<", label, every(S)))
+        label = builder.add(_every_word(builder, s), _order())
+        keep = builder.and_(
+            builder.icmp_signed("!=", label, _every_word(builder, own)),
+            builder.icmp_signed("<", label, _every_word(builder, S)),
+        )
         return builder.select(keep, value, ir.Constant(_F32, [0.0] * WIDTH))
 
     return _lanes(lanes, types.intp, types.intp, types.intp), generate
+
+
+@intrinsic
+def first_lanes(typing_context, lanes, size, rest):
+    """Those before lane `size`, and the number `rest` in the others."""
+
+    def generate(context, builder, signature, args):
+        value, size, rest = args
+        nothing = ir.Constant(_F32, ir.Undefined)
+        first = builder.insert_element(nothing, rest, ir.IntType(32)(0))
+        word = ir.VectorType(ir.IntType(32), WIDTH)
+        other = builder.shuffle_vector(first, nothing, ir.Constant(word, [0] * WIDTH))
+        return builder.select(builder.icmp_signed("<", _order(), _every_word(builder, size)), value, other)
+
+    return _lanes(lanes, types.intp, types.float32), generate
 
 
 @intrinsic
@@ -128,21 +162,36 @@ def every(typing_context, number):
     return _lanes(types.float32), generate
 
 
+def _fold(builder, value, join):
+    """All lanes joined to one number, halves to halves: the same order on every processor."""
+    width = WIDTH
+    while width > 1:
+        width //= 2
+        order = ir.Constant(ir.VectorType(ir.IntType(32), width), list(range(width)))
+        other = ir.Constant(ir.VectorType(ir.IntType(32), width), list(range(width, 2 * width)))
+        nothing = ir.Constant(value.type, ir.Undefined)
+        value = join(builder.shuffle_vector(value, nothing, order), builder.shuffle_vector(value, nothing, other))
+    return builder.extract_element(value, ir.IntType(32)(0))
+
+
 @intrinsic
 def total(typing_context, lanes):
-    """Their sum, halves added to halves: the same order on every processor."""
+    """Their sum."""
 
     def generate(context, builder, signature, args):
-        value, width = args[0], WIDTH
-        while width > 1:
-            width //= 2
-            order = ir.Constant(ir.VectorType(ir.IntType(32), width), list(range(width)))
-            other = ir.Constant(ir.VectorType(ir.IntType(32), width), list(range(width, 2 * width)))
-            nothing = ir.Constant(value.type, ir.Undefined)
-            value = builder.fadd(builder.shuffle_vector(value, nothing, order), builder.shuffle_vector(value, nothing, other))
-        return builder.extract_element(value, ir.IntType(32)(0))
+        return _fold(builder, args[0], builder.fadd)
 
-    return types.float32(lanes), generate
+    return (types.float32 if lanes == _lanes else types.float64)(lanes), generate
+
+
+@intrinsic
+def largest(typing_context, lanes):
+    """The largest of them."""
+
+    def generate(context, builder, signature, args):
+        return _fold(builder, args[0], lambda a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b))
+
+    return (types.float32 if lanes == _lanes else types.float64)(lanes), generate
 
 
 @intrinsic
@@ -169,6 +218,81 @@ def differences(typing_context, array, index, other, other_index, number):
         return builder.fptrunc(builder.fsub(builder.fadd(a, b), every), _F32)
 
     return _lanes(array, types.intp, other, types.intp, types.float64), generate
+
+
+@intrinsic
+def wide_load(typing_context, array, index, size):
+    """array[index : index + WIDTH] of a flat array of any numbers, as float64. The lanes from `size` on are not read, and 0."""
+    element = array.dtype
+
+    def generate(context, builder, signature, args):
+        kind = ir.VectorType(context.get_data_type(element), WIDTH)
+        bit = ir.VectorType(ir.IntType(1), WIDTH)
+        at = _at(context, builder, signature.args[0], args[0], args[1], kind)
+        there = builder.icmp_signed("<", _order(), _every_word(builder, args[2]))
+        function = ir.FunctionType(kind, [at.type, ir.IntType(32), bit, kind])
+        name = f"llvm.masked.load.v{WIDTH}{kind.element.intrinsic_name}.p0"
+        call = cgutils.get_or_insert_function(builder.module, function, name)
+        value = builder.call(call, [at, ir.IntType(32)(element.bitwidth // 8), there, ir.Constant(kind, None)])
+        if isinstance(element, types.Float):
+            return value if element.bitwidth == 64 else builder.fpext(value, _F64)
+        return builder.sitofp(value, _F64)
+
+    return _wide(array, types.intp, types.intp), generate
+
+
+@intrinsic
+def wide_store(typing_context, array, index, lanes, size):
+    """array[index + k] = lanes[k] for k < size, for a flat float64 array."""
+
+    def generate(context, builder, signature, args):
+        bit = ir.VectorType(ir.IntType(1), WIDTH)
+        at = _at(context, builder, signature.args[0], args[0], args[1], _F64)
+        there = builder.icmp_signed("<", _order(), _every_word(builder, args[3]))
+        function = ir.FunctionType(ir.VoidType(), [_F64, at.type, ir.IntType(32), bit])
+        call = cgutils.get_or_insert_function(builder.module, function, f"llvm.masked.store.v{WIDTH}f64.p0")
+        builder.call(call, [args[2], at, ir.IntType(32)(8), there])
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, lanes, types.intp), generate
+
+
+@intrinsic
+def wide_every(typing_context, number):
+    """A float64 in every lane."""
+
+    def generate(context, builder, signature, args):
+        word = ir.VectorType(ir.IntType(32), WIDTH)
+        first = builder.insert_element(ir.Constant(_F64, ir.Undefined), args[0], ir.IntType(32)(0))
+        return builder.shuffle_vector(first, ir.Constant(_F64, ir.Undefined), ir.Constant(word, [0] * WIDTH))
+
+    return _wide(types.float64), generate
+
+
+@intrinsic
+def where_less(typing_context, a, b, yes, no):
+    """Lane by lane: yes if a < b, else no."""
+
+    def generate(context, builder, signature, args):
+        return builder.select(builder.fcmp_ordered("<", args[0], args[1]), args[2], args[3])
+
+    return yes(a, b, yes, no), generate
+
+
+@intrinsic
+def widen(typing_context, lanes):
+    def generate(context, builder, signature, args):
+        return builder.fpext(args[0], _F64)
+
+    return _wide(lanes), generate
+
+
+@intrinsic
+def narrow(typing_context, wide):
+    def generate(context, builder, signature, args):
+        return builder.fptrunc(args[0], _F32)
+
+    return _lanes(wide), generate
 
 
 @intrinsic

@@ -1,7 +1,8 @@
 """Sixteen float32 at a time: exp, log, and draws of Gamma variables on the log scale.
 
-A Gamma draw needs four uniform numbers of 32 bits each, from two hashes. What the vector cannot decide, one lane in thirty, is
-left as NaN, and `log_gamma_again` decides it in float64 from the same numbers, by the same rule (Marsaglia and Tsang 2000).
+A Gamma draw needs four uniform numbers of 32 bits each, from two hashes. What the vector cannot decide is left as NaN, and
+`log_gamma_again` decides it in float64 from the same numbers, by the same rule (Marsaglia and Tsang 2000). One lane in thirty
+is rejected, and drawn from other numbers.
 """
 
 from math import cos, log, pi, sqrt
@@ -15,11 +16,12 @@ from numpy.polynomial.chebyshev import Chebyshev
 
 from ..compiling import inner
 from ..rng import derive, log_gamma
-from .intrinsics import _F32, _F64, WIDTH, _at, _lanes, store
+from .intrinsics import _F32, _F64, WIDTH, _at, _lanes, first_lanes, store
 
 _I32, _I64 = ir.VectorType(ir.IntType(32), WIDTH), ir.VectorType(ir.IntType(64), WIDTH)
 _GAMMA, _M1, _M2 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB  # as in `rng`
 LARGE = 1000.0  # of a shape: beyond, float32 has too few digits for the second test
+CLEARLY = 0.01  # rejected by more than float32 can be wrong below that
 LOWEST = -87.0  # exp is 0 below; float32 has nothing smaller but subnormal numbers
 HIGHEST = 88.0
 
@@ -52,6 +54,17 @@ def _polynomial(builder, coefficients, x):
     return value
 
 
+def _fused(builder, coefficients, x):
+    """The same, multiplied and added in one step: of what no other engine makes again."""
+    kind = x.type
+    function = ir.FunctionType(kind, [kind, kind, kind])
+    fma = cgutils.get_or_insert_function(builder.module, function, f"llvm.fma.v{WIDTH}{kind.element.intrinsic_name}")
+    value = _const(coefficients[-1], kind)
+    for coefficient in coefficients[-2::-1]:
+        value = builder.call(fma, [value, x, _const(coefficient, kind)])
+    return value
+
+
 def _log(builder, x):
     """Of positive, normal numbers: log of the mantissa, between √½ and √2, plus the exponent times ln 2."""
     bits = builder.sub(builder.bitcast(x, _I32), _const(0x3F3504F3, _I32))  # √½
@@ -59,7 +72,7 @@ def _log(builder, x):
     mantissa = builder.add(builder.and_(bits, _const(0x007FFFFF, _I32)), _const(0x3F3504F3, _I32))
     r = builder.fsub(builder.bitcast(mantissa, _F32), _const(1.0))
     e = builder.sitofp(exponent, _F32)
-    return builder.fadd(builder.fmul(r, _polynomial(builder, _LOG, r)), builder.fmul(e, _const(0.6931471805599453)))
+    return builder.fadd(builder.fmul(r, _fused(builder, _LOG, r)), builder.fmul(e, _const(0.6931471805599453)))
 
 
 def _hash(builder, keys, number):
@@ -110,8 +123,39 @@ def log_lanes(typing_context, lanes):
 
 
 @intrinsic
+def wide_log(typing_context, wide):
+    """log of every float64 lane, which must be positive and no subnormal number, to the last digits.
+
+    As above; with r = (m − 1) / (m + 1) the log of the mantissa m is 2 (r + r³/3 + r⁵/5 + …), and |r| < 0.172.
+    """
+
+    def generate(context, builder, signature, args):
+        root_half, exponent_bits = 0x3FE6A09E667F3BCD, 52
+        bits = builder.sub(builder.bitcast(args[0], _I64), _const(root_half, _I64))
+        exponent = builder.sitofp(builder.ashr(bits, _const(exponent_bits, _I64)), _F64)
+        mantissa = builder.add(builder.and_(bits, _const((1 << exponent_bits) - 1, _I64)), _const(root_half, _I64))
+        m, one = builder.bitcast(mantissa, _F64), _const(1.0, _F64)
+        r = builder.fdiv(builder.fsub(m, one), builder.fadd(m, one))
+        value = _fused(builder, [2.0 / k for k in range(1, 22, 2)], builder.fmul(r, r))
+        return builder.fadd(builder.fmul(r, value), builder.fmul(exponent, _const(log(2.0), _F64)))
+
+    return wide(wide), generate
+
+
+@intrinsic
+def no_number(typing_context, lanes):
+    """Which lanes are NaN or ∞, as bits."""
+
+    def generate(context, builder, signature, args):
+        bits = builder.bitcast(builder.fcmp_unordered(">=", args[0], _const(float("inf"))), ir.IntType(WIDTH))
+        return builder.zext(bits, ir.IntType(64))
+
+    return types.int64(lanes), generate
+
+
+@intrinsic
 def log_gamma_lanes(typing_context, keys, index, number, shapes):
-    """log of Gamma(shape, 1) draws for shapes[index : index + WIDTH], a flat float32 array; NaN where it is undecided.
+    """log of Gamma(shape, 1) draws for shapes[index : index + WIDTH], a flat float32 array; ∞ if rejected, NaN if undecided.
 
     Lane k is the draw of the key derive(keys[index + k], number); keys is a flat uint64 array.
     """
@@ -126,7 +170,7 @@ def log_gamma_lanes(typing_context, keys, index, number, shapes):
         root = cgutils.get_or_insert_function(builder.module, kind, f"llvm.sqrt.v{WIDTH}f32")
         radius = builder.call(root, [builder.fmul(_log(builder, u1), _const(-2.0))])
         t = builder.fsub(u2, _const(0.5))
-        x = builder.fmul(radius, builder.fneg(_polynomial(builder, _COS, builder.fmul(t, t))))
+        x = builder.fmul(radius, builder.fneg(_fused(builder, _COS, builder.fmul(t, t))))
         small = builder.fcmp_ordered("<", shape, _const(1.0))
         d = builder.fsub(builder.select(small, builder.fadd(shape, _const(1.0)), shape), _const(1.0 / 3.0))
         c = builder.fdiv(_const(1.0), builder.call(root, [builder.fmul(d, _const(9.0))]))
@@ -137,12 +181,15 @@ def log_gamma_lanes(typing_context, keys, index, number, shapes):
         x2 = builder.fmul(x, x)
         sure = builder.fcmp_ordered("<", u3, builder.fsub(_const(1.0), builder.fmul(builder.fmul(x2, x2), _const(0.0331))))
         ratio = builder.fmul(d, builder.fadd(builder.fsub(_const(1.0), v3), log_v))
-        second = builder.fcmp_ordered("<", _log(builder, u3), builder.fadd(builder.fmul(x2, _const(0.5)), ratio))
-        second = builder.and_(second, builder.fcmp_ordered("<", d, _const(LARGE)))
+        over = builder.fsub(_log(builder, u3), builder.fadd(builder.fmul(x2, _const(0.5)), ratio))
+        exact = builder.fcmp_ordered("<", d, _const(LARGE))
+        second = builder.and_(builder.fcmp_ordered("<", over, _const(0.0)), exact)
         accepted = builder.and_(positive, builder.or_(sure, second))
+        rejected = builder.and_(builder.fcmp_ordered(">", over, _const(CLEARLY)), builder.and_(exact, positive))
         boost = builder.select(small, builder.fdiv(_log(builder, u4), shape), _const(0.0))
         value = builder.fadd(builder.fadd(_log(builder, d), log_v), boost)
-        return builder.select(accepted, value, _const(float("nan")))
+        left = builder.select(rejected, _const(float("inf")), _const(float("nan")))
+        return builder.select(accepted, value, left)
 
     return _lanes(keys, types.intp, types.int64, shapes), generate
 
@@ -174,8 +221,10 @@ def may_win(typing_context, key, s, sums, at, add, score):
 
 
 @inner
-def log_gamma_again(shape, key):
-    """What `log_gamma_lanes` left undecided for this lane's key, in float64."""
+def log_gamma_again(shape, key, rejected):
+    """What `log_gamma_lanes` left for this lane's key, in float64: a decision by the same numbers, or other numbers."""
+    if rejected:
+        return log_gamma(shape, derive(key, np.int64(1)))
     h = derive(key, np.int64(0))
     u1, u2, u3 = half(key >> np.uint64(32)), half(key & np.uint64(0xFFFFFFFF)), half(h >> np.uint64(32))
     d = (shape + 1.0 if shape < 1.0 else shape) - 1.0 / 3.0
@@ -197,10 +246,12 @@ def half(bits):
 @inner
 def draw_log_gammas(keys, number, shapes, S, out, at):
     """out[at + s] = log of a Gamma(shapes[s], 1) draw of the key derive(keys[s], number) for S labels; 0 in the other lanes."""
-    for s in range(0, len(shapes), WIDTH):
-        store(out, at + s, log_gamma_lanes(keys, s, number, shapes))
-    for s in range(S):
-        if out[at + s] != out[at + s]:
-            out[at + s] = log_gamma_again(np.float64(shapes[s]), derive(keys[s], number))
-    for s in range(S, len(shapes)):
-        out[at + s] = 0.0
+    for s0 in range(0, len(shapes), WIDTH):
+        drawn = first_lanes(log_gamma_lanes(keys, s0, number, shapes), S - s0, np.float32(0.0))
+        store(out, at + s0, drawn)
+        left, s = no_number(drawn), s0
+        while left:
+            if left & 1:
+                out[at + s] = log_gamma_again(np.float64(shapes[s]), derive(keys[s], number), out[at + s] == np.inf)
+            left >>= 1
+            s += 1

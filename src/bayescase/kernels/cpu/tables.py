@@ -10,9 +10,27 @@ import numpy as np
 
 from ... import model
 from ..compiling import compiled, inner
-from ..equations import g, log_copy, log_rise, omega_logit, row_weight
+from ..equations import g, log_copy, log_rise, omega_logit
 from ..rng import derive, uniform
-from .intrinsics import WIDTH, add, every, larger, load, store, sub, zeros
+from .intrinsics import (
+    WIDTH,
+    add,
+    div,
+    every,
+    first_lanes,
+    larger,
+    largest,
+    load,
+    mul,
+    narrow,
+    store,
+    sub,
+    total,
+    wide_every,
+    wide_load,
+    widen,
+    zeros,
+)
 from .lanes_math import draw_log_gammas, exp_lanes, log_lanes
 
 ROWS = 32  # rows whose sums are made together
@@ -75,8 +93,8 @@ class Tally(NamedTuple):
     purity: np.ndarray  # (1,) Σ_i max_s n_is / n_i in units of 2⁻³²
 
     def clear(self):
-        for total in self:
-            total[...] = 0
+        for counts in self:
+            counts[...] = 0
 
 
 class PhiScratch(NamedTuple):
@@ -340,17 +358,21 @@ def normalise(log_phi, V, lanes, s):
 
 @inner
 def fill_row(tables, log_phi, at, row, lanes):
-    """Write the numbers log φ_s at log_phi[at : at + lanes] to row `row` of the tables."""
+    """Write the numbers log φ_s at log_phi[at : at + lanes] to row `row` of the tables. They are not kept."""
     S, to = len(tables.a), row * lanes
+    top, weight = every(np.float32(-np.inf)), wide_every(0.0)
     for s in range(0, lanes, WIDTH):
-        store(tables.phi, to + s, larger(exp_lanes(load(log_phi, at + s)), every(np.float32(SMALLEST))))
-    top, smooth = np.float32(-np.inf), 0.0
-    for s in range(S):
-        top = max(top, log_phi[at + s])
-        smooth += row_weight(tables.a[s], 0.0, tables.phi[to + s])
+        value = load(log_phi, at + s)
+        phi = larger(exp_lanes(value), every(np.float32(SMALLEST)))
+        store(tables.phi, to + s, phi)
+        top = larger(top, first_lanes(value, S - s, np.float32(-np.inf)))
+        weight = add(weight, mul(wide_load(tables.a, s, S - s), widen(phi)))  # row_weight(a_s, 0, φ_s)
+    smooth, most = total(weight), every(largest(top))
     for s in range(0, lanes, WIDTH):
-        store(tables.log_phi, to + s, sub(load(log_phi, at + s), every(top)))
+        store(tables.log_phi, to + s, sub(load(log_phi, at + s), most))
+        phi = widen(load(tables.phi, to + s))
+        rest = sub(wide_every(smooth), mul(wide_load(tables.a, s, S - s), phi))
+        store(log_phi, at + s, narrow(div(rest, phi)))
     for s in range(S):
-        own = np.float64(tables.phi[to + s])
-        tables.leave[s, row] = (smooth - row_weight(tables.a[s], 0.0, own)) / own
+        tables.leave[s, row] = log_phi[at + s]
     tables.smooth[row] = smooth

@@ -18,7 +18,6 @@ from .rows import CudaRows
 
 CHAINS_AT_ONCE = 2
 FOR_A_THREAD = 1 << 12  # entries of the driver's tables: with fewer, a thread costs more than it saves
-GUESSES = 16  # prototypes that `score` begins with: the better the best of them, the fewer candidates need a second look
 LEAST_ROWS = 1 << 10  # of a block, unless there are fewer
 
 
@@ -43,7 +42,7 @@ class CudaCandidates:
             {
                 "adds": (((cells.n_values + 1) * lanes_for(S),), np.float32),
                 "top": ((max(data.book.n_single, 1), S), np.float64),
-                "guess": ((len(cells.blocks), max(GUESSES, n_chains), S), np.int64),
+                "guess": ((len(cells.blocks), n_chains, S), np.int64),
             },
         )
         self.workers = Workers(machine, cells, lambda: Desk(machine, S))

@@ -301,7 +301,8 @@ KERNEL score(DATA_ARGS, const double *top, const double *log_weight, i64 by_row,
     }
     barrier();
     unsigned *costs = (unsigned *)memory;
-    if constexpr (by_bytes()) {
+    const bool by_costs = by_bytes() && (S > WIDTH || data.width <= ALMOST_PREFIX);  // few clusters of many cells: sums are as fast
+    if (by_costs) {
         for (int e = LOCAL_FIRST; e < (n_values + 1) * COST_ROW; e += LOCAL_STEP)
             costs[e] = cost_word(adds + e / COST_ROW * STRIDE, best.score, most, e % COST_ROW);
         barrier();
@@ -310,7 +311,7 @@ KERNEL score(DATA_ARGS, const double *top, const double *log_weight, i64 by_row,
         const i64 m = at < data.n ? at : data.n - 1;
         const Cells x = cells_of(data, base, m);
         const u64 row_key = derive(key, (u64)(number + m));
-        if constexpr (by_bytes()) score_few<ROW>(x, adds, costs, weights, best, m, row_key);
+        if (by_costs) score_few<ROW>(x, adds, costs, weights, best, m, row_key);
         else score_row<0, ROW>(x, adds, weights, best, m, row_key);
     }
     barrier();
