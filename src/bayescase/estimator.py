@@ -130,6 +130,12 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         Start of the chains: cases near seeds that lie far apart, a random label per case, or a random label per cell (per case
         at alpha = 0). A list names the start of each chain; "mixed" is "seeded", "cases", "seeded", and so on: chains that
         agree although they started differently can be trusted more. `fit` also takes labels to start from.
+    n_init : int or "auto", default="auto"
+        Short runs that each chain makes before its first sweep, on its own: ten sweeps each, from random labels, or every
+        fourth from seeds if the chain's start is "seeded". Then they are crossed two by two, the best of two and their child
+        stays, and the chain goes on from the last one left. 1 makes none, nor do chains that start from "cells" or from labels,
+        sampler="collapsed", and tables that are read in parts. "auto" is n_iter / 25, at most 40, so that the search takes
+        about as long as the sweeps, and 1 for fewer than 250 sweeps; with n_iter="auto" it goes by max_iter.
     encoder : CaseEncoder or mapping, default=None
         How columns become features with a few values each: a `CaseEncoder`, or a mapping of its parameters as a short form,
         such as {"missing_values": "?", "bins": {"age": [18, 65]}}. It is cloned and fitted; `encoder_` is the result.
@@ -233,6 +239,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         thin: int = 5,
         n_chains: int = 4,
         init: str | Sequence[str] = "mixed",
+        n_init: int | Literal["auto"] = "auto",
         encoder: CaseEncoder | Mapping[str, Any] | None = None,
         keep_draws: bool = False,
         warm_start: bool = False,
@@ -259,6 +266,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         self.thin = thin
         self.n_chains = n_chains
         self.init = init
+        self.n_init = n_init
         self.encoder = encoder
         self.keep_draws = keep_draws
         self.warm_start = warm_start
@@ -397,7 +405,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     def more(
         self, n_iter: int, *, checkpoint: str | PathLike[str] | None = None, callback: Callable[[Report], Any] | None = None
     ) -> BayesianCaseModel:
-        """Run longer: the result is that of one run of all the sweeps together.
+        """Run longer: the result is that of one run of all the sweeps together, from the same starts.
 
         If there are at least as many new sweeps as there were, the second half of all is kept, as in one long run; if fewer,
         the burn-in stays as it was, as it does if `burn_in` is set.

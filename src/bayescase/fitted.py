@@ -28,6 +28,7 @@ from .sampling.problem import Problem, is_int
 from .sampling.prototypes import NEVER, Candidate, Catalogue, prototype_posterior, rank_prototypes
 from .sampling.results import KeptDraws, kept_draws, mean_hyper
 from .sampling.run import Run
+from .sampling.structure import has_structure, without_structure
 from .sampling.tree import Found, Tree, make_tree
 from .state import Data, Hyper
 
@@ -253,7 +254,9 @@ class Fitted:
         name, most = "n_iter" if len(self.plan.rounds) == 1 else "max_iter", self.plan.n_iter
         longer = Setting(name, most if self.interrupted else 2 * most)
         found = diagnose(self.trace, self.kept, self.posterior.overlap, longer, self.differing.counts)
-        if self.capped:
+        if not has_structure(self.posterior.memberships, self.hyper.alpha, self.problem.n_i):
+            found = without_structure(found)
+        elif self.capped:
             found = at_the_cap(found, self.n_labels, self.whole is not None)
         return stopped_early(found, self.n_sweeps, most) if self.interrupted else found
 

@@ -54,6 +54,8 @@ TINY = {
     "numbers": {"sets": {"zoo": [1, 3]}, "most": 60, "max_clusters": 4, "cv": 2}
     | {"fit": {"n_iter": 10, "n_chains": 1}, "select": {"n_iter": 6, "n_chains": 1}},
     "clusters": {"clusters": [1, 2], "features": [6], "cases": [30], "n_iter": 10, "n_chains": 1},
+    "chains": {"sets": ["zoo", "recipes"], "most": 60, "ways": {"plain starts": {"n_init": 1}, "searched": {"n_init": 3}}}
+    | {"fit": {"n_iter": 20, "n_chains": 2}, "until": {"n_iter": "auto", "max_iter": 20, "n_chains": 2}, "waits": 1},
     "peers": {
         "sets": {name: peers.plan(40, 2, 2, 2, 2, 2) for name in ("digits", "subspaces")},
         "bayescase": {"n_iter": 10, "n_chains": 1},
@@ -155,6 +157,9 @@ def test_same_seeds_same_numbers_and_a_page(tiny, folder, tmp_path):
     again = quiet(tiny, tmp_path / "b", folder, seeds=1)
     for numbers in (*found["peers"], *again["peers"]):
         assert numbers.pop("seconds")  # are measured
+    for fit in (fit for numbers in (*found["chains"], *again["chains"]) for fit in numbers["fits"]):
+        assert fit.pop("seconds")
+        assert fit.pop("waited", 1.0)
     assert again == {name: results[:1] for name, results in found.items()}
     for one in tiny:
         assert found[one.name][0] != found[one.name][1]

@@ -132,6 +132,8 @@ def test_moves_leave_the_posterior(name):
         pytest.param("moves: centres the wrong way", "mixed", marks=pytest.mark.slow),
         ("moves: no way back", "mixed"),
         ("moves: prior forgotten", "mixed"),
+        ("moves: rough evidence stays", "mixed"),
+        pytest.param("moves: no second step", "bags, one label", marks=pytest.mark.slow),
     ],
 )
 def test_mutant_is_rejected(monkeypatch, mutant, name):

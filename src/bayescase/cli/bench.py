@@ -28,6 +28,7 @@ REPRODUCED = (
     "peers",
     "clusters",
     "numbers",
+    "chains",
     "all",
 )
 DRAWN = ("case", "cluster")  # the first columns of a simulated table, before those of the features
@@ -176,6 +177,17 @@ def clusters_found(**options: Any) -> None:
     The same as `bayescase reproduce clusters`: simulated tables, of the model and of kinds that it does not fit.
     """
     run_experiments("clusters", data=None, **options)
+
+
+@bench.command("chains")
+@click.option("--data", metavar="DIR", help="Folder of public data; without it, the bundled recipes.")
+@EXPERIMENTING
+def chains_meet(**options: Any) -> None:
+    """Count how often chains find the same clusters, and how long that takes.
+
+    The same as `bayescase reproduce chains`: public tables at the defaults, with and without the search for a start.
+    """
+    run_experiments("chains", **options)
 
 
 @click.command()

@@ -2,6 +2,7 @@
 
 from .agreement import AGREEMENT
 from .bags import BAGS
+from .chains import CHAINS
 from .clusters import CLUSTERS
 from .digits import DIGITS
 from .frame import reproduce
@@ -16,7 +17,7 @@ from .starts import STARTS
 
 EXPERIMENTS = {
     one.name: one
-    for one in (SMILEY, DIGITS, STARTS, AGREEMENT, NEWSGROUPS, SENSITIVITY, RECIPES, BAGS, PEERS, CLUSTERS, NUMBERS)
+    for one in (SMILEY, DIGITS, STARTS, AGREEMENT, NEWSGROUPS, SENSITIVITY, RECIPES, BAGS, PEERS, CLUSTERS, NUMBERS, CHAINS)
 }
 
 __all__ = ["EXPERIMENTS", "reproduce", "write_page"]

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
 
 from ..kernels import Candidates, Driver, Moved, Rows, stream, sweeps
-from ..state import Hyper, new_state
+from ..state import Hyper, new_state, smallest_int
 from .diagnostics import traced
 from .hyper import count_tables, initial, instead_of_beta, log_prior, update
 from .moves import Mover
 from .plan import Plan
 from .posterior import Accumulator, ChainDraws, exchangeable_labels
 from .problem import Problem
+from .search import KINDS, SHORT, Short, crossed, first_observed, fresh, search
 from .starts import Start
 
-START, SWEEP, HYPER, MOVE = range(4)  # purposes of a chain's random numbers
+START, SWEEP, HYPER, MOVE, SEARCH = range(5)  # purposes of a chain's random numbers
 DRAWN = ("p", "u", "omega", "omega_prob")  # the rest of the state is counted anew
 
 
@@ -31,6 +33,7 @@ class Chain:
         self.exchangeable = exchangeable_labels(self.data, self.hyper)
         rng = np.random.default_rng([plan.seed, number, START])
         start = plan.start[number] if isinstance(plan.start, tuple) else plan.start
+        self.kind = start if isinstance(start, str) and start in KINDS and problem.stored is None else None  # of search
         rows.start(Start(self.data, self.hyper, start, rng, problem.n_cases, plan.seed))
         self.state = new_state(self.data, S)
         self.count()
@@ -50,20 +53,61 @@ class Chain:
 
     def step(self, t: int, plan: Plan, driver: Driver) -> None:
         """Sweep number t."""
-        state, key = self.state, stream(plan.seed, self.number, SWEEP, t)
-        before, cells = state.p.copy(), t >= plan.single_label[self.number]
+        if t == 0 and plan.n_init > 1 and self.kind is not None:
+            self.search(plan, driver, self.kind)
+        before, cells = self.state.p.copy(), t >= plan.single_label[self.number]
         if self.mover and (tries := self.mover.tries(t, whole_cases=not cells)):
             self.move(self.mover, t, plan, driver, tries)
+        log_joint, moved = self.sweep(plan, driver, (SWEEP, t), (HYPER, t), cells)
+        self.note(t, log_joint, moved, float((before != self.state.p).mean()))
+        self.keep(t, plan, driver, log_joint)
+
+    def sweep(
+        self, plan: Plan, driver: Driver, path: tuple[int, ...], hyper_path: tuple[int, ...], cells: bool
+    ) -> tuple[float, Moved]:
+        """Learned hyperparameters, then all else; (log joint, what moved). The paths lead to the random numbers."""
+        rows, state = self.rows, self.state
         if self.learn:
-            rng = np.random.default_rng([plan.seed, self.number, HYPER, t])
-            self.hyper = update(driver, self.rows, self.hyper, self.learn, state, self.n_i, rng, alpha=cells)
-        sweep = sweeps[plan.sampler]
-        log_joint, moved = sweep(driver, self.rows, self.candidates, self.hyper, state, key, cells)
+            rng = np.random.default_rng([plan.seed, self.number, *hyper_path])
+            self.hyper = update(driver, rows, self.hyper, self.learn, state, self.n_i, rng, alpha=cells)
+        key = stream(plan.seed, self.number, *path)
+        log_joint, moved = sweeps[plan.sampler](driver, rows, self.candidates, self.hyper, state, key, cells)
         log_joint += log_prior(self.hyper, self.learn)
         if self.learn.beta:
             log_joint += instead_of_beta(count_tables(self.hyper, state.n_rows, rng), self.hyper)
-        self.note(t, log_joint, moved, float((before != state.p).mean()))
-        self.keep(t, plan, driver, log_joint)
+        return log_joint, moved
+
+    def search(self, plan: Plan, driver: Driver, kind: str) -> None:
+        """Go on from the best of many short runs, which move whole cases only."""
+        data, hyper, S = self.data, self.hyper, len(self.hyper.beta)
+        seen, runs = first_observed(data.cells), itertools.count()
+
+        def run(labels: np.ndarray, hyper: Hyper, n_sweeps: int = SHORT) -> Short:
+            path = (SEARCH, next(runs))
+            self.begin(labels, hyper, driver, stream(plan.seed, self.number, *path, SHORT))
+            joint = [self.sweep(plan, driver, (*path, t), (*path, t), cells=False)[0] for t in range(n_sweeps)]
+            one = np.where(seen >= 0, self.rows.labels()[seen], 0).astype(smallest_int(S))
+            return Short(one, self.hyper, float(np.mean(joint[n_sweeps // 2 :] or [0.0])))
+
+        def start(k: int) -> Short:
+            rng = np.random.default_rng([plan.seed, self.number, SEARCH, k])
+            return run(fresh(data, hyper, kind, k, rng, plan.seed), hyper)
+
+        def cross(a: Short, b: Short) -> Short:
+            most = max(len(np.unique(run.labels)) for run in (a, b)) if self.learn.beta else S
+            return run(crossed(data, a.hyper, a.labels, b.labels, most), a.hyper)
+
+        best = search(start, cross, plan.n_init)
+        run(best.labels, best.hyper, 0)
+
+    def begin(self, labels: np.ndarray, hyper: Hyper, driver: Driver, key: np.uint64) -> None:
+        """A new state, from one label per case."""
+        held = self.data.z_held
+        labels = np.where(held >= 0, held, labels) if len(held) else labels
+        self.rows.put_labels(np.repeat(labels, self.data.cells.sizes).astype(smallest_int(len(hyper.beta))))
+        self.hyper, self.state = hyper, new_state(self.data, len(hyper.beta))
+        self.count()
+        driver.update_p_omega(hyper, self.state, self.candidates, key)
 
     def move(self, mover: Mover, t: int, plan: Plan, driver: Driver, tries: int) -> None:
         """Try to move many cases at once."""

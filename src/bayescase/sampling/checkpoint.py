@@ -28,7 +28,8 @@ class Stage(NamedTuple):
 def fingerprint(problem: Problem) -> str:
     """What a checkpoint must agree with: data, hyperparameters, which of them are learned, and the plan but for its length."""
     digest = hashlib.sha256()
-    plan, chooses = problem.plan._replace(rounds=()), len(problem.plan.rounds) > 1  # its own length
+    # Starts lie behind a run that goes on, and how they were searched may depend on its length
+    plan, chooses = problem.plan._replace(rounds=(), n_init=1), len(problem.plan.rounds) > 1  # its own length
     stored = () if problem.stored is None else problem.stored.identity
     for part in leaves((problem.data, problem.hyper, problem.learn, plan, chooses, stored)):
         array = np.ascontiguousarray(part) if isinstance(part, np.ndarray) else np.frombuffer(repr(part).encode(), np.uint8)

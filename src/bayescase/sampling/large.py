@@ -67,6 +67,7 @@ def check_large(settings: Settings, given: Given, device: str) -> None:
         Setting("sampler", settings.sampler): settings.sampler != "rows",
         Setting("keep_draws", True): settings.keep_draws,
         Setting("moves", True): bool(settings.moves),
+        Setting("n_init", settings.n_init): settings.n_init not in (1, "auto"),
         Setting("device", device): device.startswith("cuda"),
         Setting("prototype_prior"): given.prototype_prior is not None,
         Setting("init"): given.labels is not None,

@@ -33,6 +33,7 @@ class Plan(NamedTuple):
     keep_draws: bool
     seed: int
     moves: bool = False  # are many cases moved at once between sweeps?
+    n_init: int = 1  # short runs that a chain begins with, to go on from what is best of them
 
     @property
     def n_iter(self) -> int:

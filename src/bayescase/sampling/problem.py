@@ -19,6 +19,7 @@ from ..reading.tables import Table
 from ..state import Codes, Data, Hyper, count_observed, distinct, make_data, make_hyper
 from .hyper import LARGEST, Learn, Learnable, gamma_of
 from .plan import SINGLE_LABEL, Plan, doubling, one_round
+from .search import how_many
 from .stored import Stored, sample_rows
 from .weights import bar_empty, frequencies, warn_empty_rows, weigh_gaps
 
@@ -52,6 +53,7 @@ class Settings:
     init: str | Sequence[str]
     keep_draws: bool
     moves: bool
+    n_init: int | Literal["auto"]
 
     def for_features(self, encoding: Encoding) -> Settings:
         """The same with a value for what is None: it depends on whether there are bags."""
@@ -65,8 +67,8 @@ class Settings:
 
     def check(self) -> None:
         """Raise unless every parameter has a value that it can have, whatever the data."""
-        for name in ("n_clusters", "max_clusters", "n_iter", "max_iter", "thin", "n_chains"):
-            check_count(name, getattr(self, name), auto=name in ("n_clusters", "n_iter"))
+        for name in ("n_clusters", "max_clusters", "n_iter", "max_iter", "thin", "n_chains", "n_init"):
+            check_count(name, getattr(self, name), auto=name in ("n_clusters", "n_iter", "n_init"))
         for name, least in (("alpha", "of at least 0"), ("lam", "above 0"), ("c", "of at least 0")):
             if name == "alpha" or getattr(self, name) is not None:
                 check_positive(name, getattr(self, name), least, zero=name != "lam")
@@ -208,6 +210,7 @@ def make_plan(settings: Settings, labels: np.ndarray | None, one_label: bool, se
         keep_draws=bool(settings.keep_draws),
         seed=seed,
         moves=bool(settings.moves) and settings.sampler == "rows",
+        n_init=how_many(settings.n_init, rounds[-1].end) if settings.sampler == "rows" else 1,
     )
 
 

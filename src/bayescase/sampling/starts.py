@@ -15,6 +15,7 @@ from ..state import FEW, Cells, Codebook, Data, Hyper, chunks, distinct, smalles
 from . import stored
 
 MORE_SEEDS = 30  # at most, and at most three times the clusters
+AT_ONCE = 1 << 14  # counts of unions
 ROUNDS = 5  # of moving every case to the group that it fits best
 SINGLE_COUNT, ITEM_COUNT = (
     1.0,
@@ -137,7 +138,7 @@ def seeded_labels(data: Data, hyper: Hyper, rng: np.random.Generator) -> np.ndar
     S = len(hyper.beta)
     n_groups = min(S + min(3 * S, MORE_SEEDS), len(data.x))
     labels = refine(data, near_seeds(data, n_groups, rng), n_groups)
-    return refine(data, merge(data, hyper, labels), S)
+    return refine(data, merge(data, hyper, labels, S), S)
 
 
 def near_seeds(data: Data, n_groups: int, rng: np.random.Generator) -> np.ndarray:
@@ -210,15 +211,16 @@ def log_frequencies(n: np.ndarray, book: Codebook) -> np.ndarray:
     return profiles
 
 
-def merge(data: Data, hyper: Hyper, labels: np.ndarray) -> np.ndarray:
+def merge(data: Data, hyper: Hyper, labels: np.ndarray, n_clusters: int) -> np.ndarray:
     """Unite the two groups whose union loses least evidence until there are no more than clusters."""
     _, labels = np.unique(labels, return_inverse=True)  # no empty groups
     n_groups = labels.max() + 1
     n, evidence = value_counts(data, labels, n_groups), group_evidence(data, hyper)
+    step = max(4, AT_ONCE // len(n))
 
     def gain_of(a: int, others: np.ndarray) -> None:
         """Of uniting group a with each of the others, a few at a time: temporaries stay small."""
-        for few in np.split(others, range(4, len(others), 4)):
+        for few in np.split(others, range(step, len(others), step)):
             gain[np.minimum(a, few), np.maximum(a, few)] = evidence(n[:, [a]] + n[:, few]) - alone[a] - alone[few]
 
     alone = np.concatenate([evidence(n[:, [a]]) for a in range(n_groups)])
@@ -226,7 +228,7 @@ def merge(data: Data, hyper: Hyper, labels: np.ndarray) -> np.ndarray:
     for a in range(n_groups - 1):
         gain_of(a, np.arange(a + 1, n_groups))
     to, alive = np.arange(n_groups), np.ones(n_groups, dtype=bool)
-    for _ in range(n_groups - len(hyper.beta)):
+    for _ in range(n_groups - n_clusters):
         a, b = map(int, np.unravel_index(np.argmax(gain), gain.shape))
         n[:, a] += n[:, b]
         to[to == b], alive[b] = a, False

@@ -1,0 +1,171 @@
+"""Do chains meet? How many of them find the same clusters, how exact their means are, and how long that takes."""
+
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+from ..datasets import load_recipes
+from ..estimator import BayesianCaseModel
+from ..explaining.render.drawing import ACCENT, GREY, NORMAL, SMALL, new_figure, tidy
+from . import sets
+from .frame import Experiment, seeds_in_words
+from .numbers import CODES
+
+WAYS = {"plain starts": {"n_init": 1}, "defaults": {}}
+RECIPES = "recipes"
+
+
+def run(seed: int, settings: dict, data: Path | None) -> dict:
+    found = []
+    for name in reachable(settings, data):
+        table, n_clusters, more = cases_of(name, seed, settings, data)
+        fit_one(table, n_clusters, more | {"n_iter": 20, "n_init": 2}, seed)  # so that all is compiled
+        for way, how in settings["ways"].items():
+            found.append({"set": name, "way": way} | measure(table, n_clusters, more | how, seed, settings))
+    return {"fits": found}
+
+
+def reachable(settings: dict, data: Path | None) -> list[str]:
+    """Those of the sets that can be had without a network."""
+    there = sets.reachable(tuple(name for name in settings["sets"] if name != RECIPES), data, fetch=False)
+    return [name for name in settings["sets"] if name == RECIPES or name in there]
+
+
+def cases_of(name: str, seed: int, settings: dict, data: Path | None) -> tuple:
+    """(cases, as many clusters as classes, how they are read)."""
+    if name == RECIPES:
+        recipes = load_recipes()
+        return recipes.table, len(np.unique(recipes.families)), {}
+    x, y = sets.load(name, seed, data)
+    if len(x) > settings["most"]:
+        x, y = (of[np.random.default_rng(0).choice(len(x), settings["most"], replace=False)] for of in (x, y))
+    return x, len(np.unique(y)), {"encoder": CODES}
+
+
+def fit_one(table, n_clusters: int, how: dict, seed: int) -> tuple[BayesianCaseModel, float]:
+    """(the fit, seconds of all processors together)."""
+    begun = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a feature with one value; chains that differ
+        model = BayesianCaseModel(n_clusters, random_state=seed, n_jobs=1, **how).fit(table)
+    return model, time.process_time() - begun
+
+
+def measure(table, n_clusters: int, how: dict, seed: int, settings: dict) -> dict:
+    """A fit at the defaults, and one that goes on until its verdict is good."""
+    model, seconds = fit_one(table, n_clusters, how | settings["fit"], seed)
+    found = model.diagnostics_
+    numbers = {
+        "agree": found.n_agreeing / found.n_chains,
+        "sound": bool(found.sound),
+        "good": bool(found.converged),
+        "ess": float(found.quantities["log_joint"].ess_bulk),
+        "best": float(max(model.log_joint_[:, model.n_iter_ // 2 :].mean(axis=1))),
+        "seconds": seconds,
+    }
+    if seed < settings["waits"]:
+        until, waited = fit_one(table, n_clusters, how | settings["until"], seed)
+        numbers |= {"waited": waited, "came": bool(until.diagnostics_.converged)}
+    return numbers
+
+
+# --- the page -----------------------------------------------------------------------------------------------------------
+
+
+def by_set(results: list[dict]) -> dict[str, dict[str, list[dict]]]:
+    """name → way → the fits of all seeds."""
+    found: dict[str, dict[str, list[dict]]] = {}
+    for one in (fit for numbers in results for fit in numbers["fits"]):
+        found.setdefault(one["set"], {}).setdefault(one["way"], []).append(one)
+    return found
+
+
+def tables(results: list[dict]) -> str:
+    """A line per set, a column per figure with all ways side by side."""
+    found = by_set(results)
+    ways = list(next(iter(found.values())))
+    lines = [
+        f"{seeds_in_words(len(results))}; in each cell: {', '.join(ways)}.\n",
+        "| set | chains that agree | seeds with sound clusters | seeds with a good verdict | best chain, nats above the first "
+        "| ESS of the log joint per second | seconds | seconds to a good verdict |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for name, of in found.items():
+        cells = [
+            [f"{np.mean([one['agree'] for one in fits]):.2f}" for fits in of.values()],
+            [str(sum(one["sound"] for one in fits)) for fits in of.values()],
+            [str(sum(one["good"] for one in fits)) for fits in of.values()],
+            [f"{above(fits, of[ways[0]]):.0f}" for fits in of.values()],
+            [f"{np.median([one['ess'] / one['seconds'] for one in fits]):.1f}" for fits in of.values()],
+            [f"{np.median([one['seconds'] for one in fits]):.1f}" for fits in of.values()],
+            [until_good(fits) for fits in of.values()],
+        ]
+        lines.append(f"| {name} | " + " | ".join(", ".join(cell) for cell in cells) + " |")
+    return "\n".join(lines)
+
+
+def above(fits: list[dict], first: list[dict]) -> float:
+    return float(np.mean([one["best"] - other["best"] for one, other in zip(fits, first, strict=True)]))
+
+
+def until_good(fits: list[dict]) -> str:
+    """Median, if most came to one; else how many did."""
+    waited = [one for one in fits if "waited" in one]
+    came = [one["waited"] for one in waited if one["came"]]
+    if not waited:
+        return "–"
+    return f"{np.median(came):.1f}" if 2 * len(came) > len(waited) else f"{len(came)} of {len(waited)} came"
+
+
+def figures(results: list[dict]) -> dict:
+    """The share of the chains that agree, by set and way."""
+    found = by_set(results)
+    figure = new_figure(8.5, 0.42 * len(found) + 1.2)
+    ax = figure.subplots()
+    ways = list(next(iter(found.values())))
+    height = 0.8 / len(ways)
+    for k, way in enumerate(ways):
+        shares = [np.mean([one["agree"] for one in of[way]]) for of in found.values()]
+        colour = GREY if k == 0 else ACCENT
+        ax.barh(np.arange(len(found)) + (k - (len(ways) - 1) / 2) * height, shares, 0.9 * height, color=colour, label=way)
+    ax.set_yticks(range(len(found)), list(found), fontsize=NORMAL)
+    ax.invert_yaxis()
+    ax.set(xlim=(0, 1), xlabel="share of the chains that found the clusters of the best")
+    tidy(ax)
+    ax.legend(fontsize=SMALL, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return {"Chains that agree": figure}
+
+
+NAMES = ("votes", "mushroom", "breast cancer", "zoo", "soybean", "nursery", "connect-4", RECIPES, "car")
+CHAINS = Experiment(
+    name="chains",
+    title="Do chains meet?",
+    paper="Not in the paper. Four chains at the defaults, with as many clusters as there are classes, of which no more is "
+    "used; of a larger set 2,000 cases. Chains agree if they share 0.9 of the memberships with the best one. Clusters are "
+    "sound if all chains agree and probabilities are exact to about 0.1; a verdict is good if there are 100 effective draws, "
+    "too. Seconds are those of all processors together, medians over seeds. The last column is of fits "
+    'with `n_iter="auto"` and at most 2,000 sweeps, of seed 0 only.',
+    files=tuple(sets.PLACES[name].file for name in NAMES if name in sets.PLACES),
+    full={
+        "sets": list(NAMES),
+        "most": 2000,
+        "ways": WAYS,
+        "fit": {},
+        "until": {"n_iter": "auto", "max_iter": 2000},
+        "waits": 1,
+    },
+    quick={
+        "sets": ["zoo", RECIPES],
+        "most": 300,
+        "ways": WAYS,
+        "fit": {"n_iter": 120},
+        "until": {"n_iter": "auto", "max_iter": 250},
+        "waits": 1,
+    },
+    source=lambda settings, data: ", ".join(reachable(settings, data)),
+    run=run,
+    figures=figures,
+    tables=tables,
+)
