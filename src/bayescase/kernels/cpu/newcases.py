@@ -41,9 +41,9 @@ def make_fold(book: Codebook, hyper: Hyper, phi: np.ndarray, width: int) -> Fold
     tables.rise.reshape(width + 1, -1)[:, :S] = row_rises(hyper, width)
     log_phi = np.zeros((len(phi), lanes_for(S)), dtype=np.float32)
     log_phi[:, :S] = np.log(np.maximum(phi, 1e-38))
+    log_top = np.append(0.0, log_phi[:, :S].max(axis=1))  # before it is taken off
     fill_rows(tables, log_phi.reshape(-1), lanes_for(S))
     z = np.zeros(width, dtype=np.int64)
-    log_top = np.append(0.0, log_phi[:, :S].max(axis=1))
     return Fold(tables, log_top, hyper.alpha, hyper.beta, make_scratch(book, S, width), z)
 
 
