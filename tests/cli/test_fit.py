@@ -65,7 +65,22 @@ def test_all_settings_reach_the_model(folder, tmp_path):
         "--missing",
         "v1",
     )
-    columns = ("--type", "f1=ordered", "--top", "f2=2", "--drop", "f3", "--missing", "-1", "--max-count", 2, "--burn-in", 3)
+    columns = (
+        "--type",
+        "f1=ordered",
+        "--top",
+        "f2=2",
+        "--drop",
+        "f3",
+        "--missing",
+        "-1",
+        "--max-count",
+        2,
+        "--burn-in",
+        3,
+        "--short-runs",
+        2,
+    )
     call("fit", folder / "data.csv", "-k", "auto", "--id", "case", "--drop", "cluster", *given, *columns, *SHORT,
          "-o", tmp_path / "m", "--checkpoint", tmp_path / "run")  # fmt: skip
     model = BayesianCaseModel.load(tmp_path / "m")
@@ -82,6 +97,7 @@ def test_all_settings_reach_the_model(folder, tmp_path):
         "n_iter": 12,
         "burn_in": 3,
         "n_chains": 1,
+        "n_init": 2,
         "encoder": {
             "max_count": 2,
             "top_values": {"f2": 2},

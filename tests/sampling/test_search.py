@@ -61,8 +61,9 @@ def test_first_observed_cells():
 
 
 def test_how_many_runs():
-    assert [how_many("auto", n) for n in (10, 249, 250, 1000, 10**6)] == [1, 1, 10, MOST_RUNS, MOST_RUNS]
-    assert how_many(7, 10) == how_many(7, 1000) == 7
+    assert [how_many("auto", n, 100) for n in (10, 249, 250, 1000, 10**6)] == [1, 1, 10, MOST_RUNS, MOST_RUNS]
+    assert how_many(7, 10, 100) == how_many(7, 1000, 10**9) == 7
+    assert how_many("auto", 1000, 10**9) == 1
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

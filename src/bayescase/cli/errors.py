@@ -41,6 +41,7 @@ OPTIONS = {
     "moves": "--moves",
     "n_chains": "--chains",
     "n_clusters": "-k",
+    "n_init": "--short-runs",
     "n_iter": "--iterations",
     "n_jobs": "--jobs",
     "out": "--out",

@@ -44,6 +44,15 @@ if TYPE_CHECKING:
 )
 @click.option("--burn-in", type=click.IntRange(0), metavar="N", help="First sweeps that are not kept; half of them otherwise.")
 @click.option("--chains", default=4, type=click.IntRange(1), show_default=True, help="Independent chains.")
+@click.option(
+    "--short-runs",
+    "n_init",
+    type=NumberOr("auto", int),
+    metavar="N|auto",
+    default="auto",
+    show_default=True,
+    help="Runs that each chain makes and crosses to find its start; 1 for none.",
+)
 @click.option("--keep-draws", is_flag=True, help="Keep every draw in the model, as `plot history` needs.")
 @click.option("--checkpoint", metavar="FILE", help="Written every few seconds; a run that finds it goes on from there.")
 @click.option(

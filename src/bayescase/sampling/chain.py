@@ -104,7 +104,8 @@ class Chain:
         """A new state, from one label per case."""
         held = self.data.z_held
         labels = np.where(held >= 0, held, labels) if len(held) else labels
-        self.rows.put_labels(np.repeat(labels, self.data.cells.sizes).astype(smallest_int(len(hyper.beta))))
+        labels = labels.astype(smallest_int(len(hyper.beta)), copy=False)
+        self.rows.start(lambda rows, cells: np.repeat(labels[rows], cells.sizes))
         self.hyper, self.state = hyper, new_state(self.data, len(hyper.beta))
         self.count()
         driver.update_p_omega(hyper, self.state, self.candidates, key)

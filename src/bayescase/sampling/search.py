@@ -16,13 +16,14 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from ..kernels import best_profile, value_counts
-from ..state import Cells, Data, Hyper, smallest_int
+from ..state import Cells, Data, Hyper, chunks, has_gaps, smallest_int
 from .starts import Start, log_frequencies, merge
 
 SHORT = 10  # sweeps of a short run; the second half of them is judged
 SWEEPS_PER_RUN = 25  # "auto": a run to begin with for so many sweeps of the chain, so that it takes about as long as these
 MOST_RUNS = 40  # "auto": at most
 FEWEST_SWEEPS = 250  # "auto": a shorter chain does not search
+MOST_CELLS = 20_000_000  # "auto": chains of a larger table do not search
 UNITING = 5  # sweeps that a crossing may take as long as
 KINDS = {"seeded": ("seeded", "cases", "cases", "cases"), "cases": ("cases",)}  # the starts of a chain's runs, in turn
 
@@ -35,11 +36,11 @@ class Short(NamedTuple):
     score: float  # mean log joint
 
 
-def how_many(n_init: int | str, most: int) -> int:
-    """Runs to begin with; "auto": by the most sweeps that the chain can make."""
+def how_many(n_init: int | str, most: int, n_cells: int) -> int:
+    """Runs to begin with; "auto": by the most sweeps that the chain can make, if the table is not too large."""
     if not isinstance(n_init, str):
         return int(n_init)
-    return min(MOST_RUNS, most // SWEEPS_PER_RUN) if most >= FEWEST_SWEEPS else 1
+    return min(MOST_RUNS, most // SWEEPS_PER_RUN) if most >= FEWEST_SWEEPS and n_cells <= MOST_CELLS else 1
 
 
 def search(start: Callable[[int], Short], cross: Callable[[Short, Short], Short], n: int) -> Short:
@@ -95,8 +96,14 @@ def named_after(known: np.ndarray, labels: np.ndarray, S: int) -> np.ndarray:
 
 def first_observed(cells: Cells) -> np.ndarray:
     """(N,) The first cell of every row that is observed, -1 if none is."""
-    observed = np.flatnonzero(cells.codes >= 0)
-    row = np.searchsorted(cells.first, observed, side="right") - 1
-    found = np.full(len(cells.first) - 1, -1)
-    found[row[::-1]] = observed[::-1]
+    first, N = cells.first, len(cells.first) - 1
+    found = np.where(cells.sizes > 0, first[:-1], -1)
+    if has_gaps(cells.codes):
+        for rows in chunks(N, len(cells.codes) // N):
+            part = cells.part(rows)
+            observed = np.flatnonzero(part.codes >= 0)
+            row = np.searchsorted(part.first, observed, side="right") - 1
+            here = np.full(rows.stop - rows.start, -1)
+            here[row[::-1]] = observed[::-1] + first[rows.start]
+            found[rows] = here
     return found
