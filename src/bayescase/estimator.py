@@ -109,10 +109,11 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     sampler : {"rows", "collapsed"}, default="rows"
         "rows" draws prototypes and subspaces in one block and whole rows in parallel; "collapsed" is the paper's sampler,
         cell by cell. Both sample the same posterior.
-    moves : bool, default=False
-        With sampler="rows", also move many cases at once: clusters are merged, split and split anew. It samples the same
-        posterior, and takes up to seven times as long; on some tables chains mix better. Tables of more than 16 million cells
-        go without.
+    moves : {"auto", "none", "cases", "clusters"}, default="auto"
+        What is moved between the sweeps of sampler="rows". "cases": cases are drawn anew as a whole, values integrated out, and
+        two labels of a case jointly; chains mix many times better. "clusters": many cases at once as well, clusters are merged,
+        split and split anew; that takes up to seven times as long, and seldom helps. "auto": "cases" for tables of at most a
+        million cells, "none" for larger ones. All sample the same posterior.
     n_iter : int or "auto", default=1000
         Sweeps of each chain, burn-in included. "auto" goes on until `diagnostics_` finds no fault: it asks after max_iter / 2ᵏ
         sweeps, first between 250 and 500, then after twice as many, and so on, always about the second half of the sweeps so
@@ -233,7 +234,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         similarity: Any = "match",
         subspace_prior: ArrayLike | None = None,
         sampler: Literal["rows", "collapsed"] = "rows",
-        moves: bool = False,
+        moves: Literal["auto", "none", "cases", "clusters"] = "auto",
         n_iter: int | Literal["auto"] = 1000,
         max_iter: int = 8000,
         burn_in: int | None = None,

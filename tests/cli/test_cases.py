@@ -151,9 +151,9 @@ def test_columns_that_may_not_be_meant_so_are_noted(table):
 
 def test_moves_are_for_the_sampler_that_has_them(table):
     rows = table("a,b\n" + "".join(f"{i % 2},{i % 3}\n" for i in range(12)))
-    call("fit", rows, "-k", 2, *SHORT, "--moves")
+    call("fit", rows, "-k", 2, *SHORT, "--moves", "clusters")
     for command in ("fit", "select"):
-        assert "--moves needs --sampler rows." in refused(command, rows, "--moves", "--sampler", "collapsed", code=2)
+        assert "--moves cases needs --sampler rows." in refused(command, rows, "--moves", "cases", "--sampler", "collapsed")
 
 
 @pytest.mark.parametrize(

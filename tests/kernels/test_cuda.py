@@ -154,7 +154,7 @@ def test_a_fit_in_blocks_is_that_of_the_cpu(host, small_blocks, monkeypatch):
     X, _ = table(400, 5, 3, 3, gaps=0.1)
     X = np.where(X < 0, np.nan, X % 3)
     host.free = 40_000
-    settings = {"pins": {"cases": {0: 1, 5: 0}}, "alpha": "learn", "moves": True, "keep_draws": True}
+    settings = {"pins": {"cases": {0: 1, 5: 0}}, "alpha": "learn", "moves": "clusters", "keep_draws": True}
     made = []
     monkeypatch.setattr(opening, "CudaEngine", lambda *args: made.append(CudaEngine(*args)) or made[-1])
     assert_same_fit(fit(X, "cpu", **settings), fit(X, "cuda", **settings))

@@ -18,8 +18,8 @@ KEPT = Path(__file__).parents[2] / ".pytest_cache" / "mutants"
 
 RNG, MODEL, HYPER, MOVES = "kernels/rng.py", "model.py", "sampling/hyper.py", "sampling/moves.py"
 DRIVER, EQUATIONS = "kernels/driver.py", "kernels/equations.py"
-CPU = ("rows", "relabel", "cells", "tables", "collapsed", "engine", "bags", "lanes_math")
-ROWS, RELABEL, CELLS, TABLES, COLLAPSED, ENGINE, BAGS, LANES = (f"kernels/cpu/{name}.py" for name in CPU)
+CPU = ("rows", "relabel", "cells", "tables", "collapsed", "engine", "bags", "lanes_math", "redraw")
+ROWS, RELABEL, CELLS, TABLES, COLLAPSED, ENGINE, BAGS, LANES, REDRAW = (f"kernels/cpu/{name}.py" for name in CPU)
 
 EARLY_PHI = """    update_p_omega_early = driver.update_p_omega(hyper, state, candidates, key)
     moved = rows.update_z(driver.tables, np.uint64(derive(key, ROW)), by_cell)
@@ -169,6 +169,24 @@ BROKEN = {
     ),
     "base forgotten": (TABLES, DRIVER, "make_rises", "hyper.lam * book.base[:V]", "hyper.lam * np.ones(V)"),
     "items of a bag not counted": (COLLAPSED, DRIVER, "update_z_collapsed", "if j >= book.n_single:", "if False:"),
+    "pairs without their prior": (
+        REDRAW,
+        DRIVER,
+        "draw_pairs",
+        "w[k] = rise[(n_a + n - k) * lanes + a] + rise[(n_b + k) * lanes + b]",
+        "w[k] = 0.0",
+    ),
+    "pairs chosen by their labels": (
+        REDRAW,
+        DRIVER,
+        "draw_pairs",
+        "            if a != b:\n",
+        "            a, b = np.int64(zi[0]), np.int64(0)\n            if a != b:\n",
+    ),
+    "pairs: cells by the wrong number": (REDRAW, DRIVER, "draw_pairs", "chance[t, k - 1]", "chance[t, k]"),
+    "cases: totals forgotten": (REDRAW, DRIVER, "move_cases", "n_sj[book.feature[v]] += n_sv[v]", "n_sj[book.feature[v]] += 1"),
+    "cases without their prior": (REDRAW, DRIVER, "move_cases", "log_prior = span(", "log_prior = 0.0 * span("),
+    "cases: held ones move": (REDRAW, DRIVER, "move_cases", "if len(block.held) > 0 and block.held[i] >= 0:", "if False:"),
     "moves: centres the wrong way": (
         MOVES,
         MOVES,

@@ -69,14 +69,8 @@ def read_new_cases(model: BayesianCaseModel, path: str, how: FileOptions) -> Fil
     return read_cases(path, how, model.encoder_.encoding_.markers)
 
 
-def check_moves(options: dict[str, Any]) -> None:
-    if options["moves"] and options["sampler"] == "collapsed":
-        raise click.UsageError("--moves needs --sampler rows.")
-
-
 def read_to_fit(path: str, options: dict[str, Any]) -> tuple[FileData, dict[str, Any]]:
     """(cases, parameters of the estimator): what is said about files and columns is taken out of the options."""
-    check_moves(options)
     how, columns = part_of(options, FileOptions), part_of(options, ColumnOptions)
     cases = read_cases(path, how, columns.missing)
     return cases, {"encoder": encoder_of(cases, columns) or None, **options}
@@ -87,7 +81,6 @@ def open_to_fit(path: str, options: dict[str, Any]) -> tuple[Source, dict[str, A
     from ..reading.batches import open_source
     from ..reading.files import FileData
 
-    check_moves(options)
     how, columns = part_of(options, FileOptions), part_of(options, ColumnOptions)
     for option, column in (("--label", columns.label), ("--id", columns.id_column)):
         if column is not None:

@@ -53,7 +53,7 @@ OPTIONS = {
     "tolerance": "--tolerance",
     "top_values": "--top",
 }
-FLAGS = ("admin_password", "header", "keep_draws", "moves", "paper_mode")  # options without a value
+FLAGS = ("admin_password", "header", "keep_draws", "paper_mode")  # options without a value
 DATA = {  # what is given or done, not set
     "X": "The data",
     "n_samples": "The number of cases",

@@ -143,8 +143,10 @@ MODELLING = options(
     ),
     click.option(
         "--moves",
-        is_flag=True,
-        help="Also move many cases at once: slower; on some tables chains agree more often.",
+        type=click.Choice(["auto", "none", "cases", "clusters"]),
+        default="auto",
+        show_default=True,
+        help="What is moved between sweeps; auto: cases, unless the table is large. Clusters as well: slower, seldom better.",
     ),
     click.option("--missing", multiple=True, metavar="MARK", help="A value such as ? that means missing; repeatable."),
     click.option("--drop", multiple=True, metavar="COLUMN", help="Leave a column out; repeatable."),

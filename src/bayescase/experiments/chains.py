@@ -13,7 +13,7 @@ from . import sets
 from .frame import Experiment, seeds_in_words
 from .numbers import CODES
 
-WAYS = {"plain starts": {"n_init": 1}, "defaults": {}}
+WAYS = {"plain sweeps": {"n_init": 1, "moves": "none"}, "defaults": {}}
 RECIPES = "recipes"
 
 

@@ -5,7 +5,7 @@
 
 from .cluster.engine import ClusterEngine
 from .contract import Best, Candidates, Counts, Engine, Moved, Rows
-from .cpu.engine import CpuCandidates, CpuEngine, CpuRows, make_block
+from .cpu.engine import Block, CpuCandidates, CpuEngine, CpuRows, make_block, width_of
 from .cpu.means import copied
 from .cpu.moves import Sides, Units, collect, fill_rough, split
 from .cpu.newcases import PARTICLES, fold_in, log_probability, make_fold, row_hashes
@@ -20,6 +20,7 @@ from .rng import stream
 __all__ = [
     "PARTICLES",
     "Best",
+    "Block",
     "Candidates",
     "ClusterEngine",
     "ClusterEvidence",
@@ -53,4 +54,5 @@ __all__ = [
     "sweeps",
     "threads_for",
     "value_counts",
+    "width_of",
 ]

@@ -24,8 +24,9 @@ from .cpu.bags import (
     update_bag_omega,
 )
 from .cpu.collapsed import reseat, update_z_collapsed
-from .cpu.engine import CpuRows, make_block
+from .cpu.engine import Block, CpuRows, make_block
 from .cpu.means import add_values
+from .cpu.redraw import draw_pairs, move_cases
 from .cpu.tables import (
     Copies,
     EvidenceTables,
@@ -45,7 +46,7 @@ from .cpu.tables import (
 from .cpu.threads import Threads
 from .rng import derive
 
-PHI, ROW, PROTOTYPE, SUBSPACE, BAG = range(5)  # purposes: one stream of random numbers each
+PHI, ROW, PROTOTYPE, SUBSPACE, BAG, CASE, PAIR = range(7)  # purposes: one stream of random numbers each
 
 
 class Driver:
@@ -162,6 +163,27 @@ class Driver:
         block = make_block(cells, 0, z)
         self.threads.each([(0, len(which))], lambda scratch, *_: reseat(block, self.book, hyper, state, u, m, scratch))
         rows.put(which, z)
+
+    def redraw(self, hyper: Hyper, state: State, block: Block, key: np.uint64) -> None:
+        """Cases with one label as a whole, then two labels of each case jointly. The block's labels change; the caller counts.
+
+        φ is integrated out in the first step, and drawn for the second; a sweep draws it anew.
+        """
+        self.use(hyper)
+        book, rise, lanes = self.book, self.tables.rise, lanes_for(len(state.p))
+        case_key = np.uint64(derive(key, CASE))
+        self.threads.each(
+            [(0, block.size)],
+            lambda scratch, *_: move_cases(block, book, hyper, state, rise, lanes, case_key, scratch.row, scratch.weight),
+        )
+        if hyper.alpha == 0.0:
+            return
+        self.update_phi(hyper, state, np.uint64(derive(key, PHI)))
+        pair_key = np.uint64(derive(key, PAIR))
+        self.threads.each(
+            self.threads.parts(block.size),
+            lambda scratch, lo, hi: draw_pairs(block, self.tables, pair_key, scratch.sums, lo, hi),
+        )
 
 
 def sweep_rows(

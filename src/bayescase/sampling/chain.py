@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels import Candidates, Driver, Moved, Rows, stream, sweeps
+from ..kernels import Block, Candidates, Driver, Moved, Rows, make_block, stream, sweeps, width_of
 from ..state import Hyper, new_state, smallest_int
 from .diagnostics import traced
 from .hyper import count_tables, initial, instead_of_beta, log_prior, update
 from .moves import Mover
-from .plan import Plan
+from .plan import OFTEN, SELDOM, SMALL, Plan
 from .posterior import Accumulator, ChainDraws, exchangeable_labels
 from .problem import Problem
 from .search import KINDS, SHORT, Short, crossed, first_observed, fresh, search
 from .starts import Start
 
-START, SWEEP, HYPER, MOVE, SEARCH = range(5)  # purposes of a chain's random numbers
+START, SWEEP, HYPER, MOVE, SEARCH, CASES = range(6)  # purposes of a chain's random numbers
 DRAWN = ("p", "u", "omega", "omega_prob")  # the rest of the state is counted anew
 
 
@@ -35,6 +35,7 @@ class Chain:
         start = plan.start[number] if isinstance(plan.start, tuple) else plan.start
         self.kind = start if isinstance(start, str) and start in KINDS and problem.stored is None else None  # of search
         rows.start(Start(self.data, self.hyper, start, rng, problem.n_cases, plan.seed))
+        self.block: Block | None = None  # all cases, where some are drawn anew
         self.state = new_state(self.data, S)
         self.count()
         self.n_cells = int(self.state.n_sv.sum())
@@ -56,6 +57,8 @@ class Chain:
         if t == 0 and plan.n_init > 1 and self.kind is not None:
             self.search(plan, driver, self.kind)
         before, cells = self.state.p.copy(), t >= plan.single_label[self.number]
+        if plan.moves != "none" and cells and t % (OFTEN if self.n_cells <= SMALL else SELDOM) == 0:
+            self.redraw(driver, stream(plan.seed, self.number, CASES, t))
         if self.mover and (tries := self.mover.tries(t, whole_cases=not cells)):
             self.move(self.mover, t, plan, driver, tries)
         log_joint, moved = self.sweep(plan, driver, (SWEEP, t), (HYPER, t), cells)
@@ -118,6 +121,16 @@ class Chain:
             self.count()
             driver.update_p_omega(self.hyper, self.state, self.candidates, stream(plan.seed, self.number, MOVE, t))
 
+    def redraw(self, driver: Driver, key: np.uint64) -> None:
+        """Draw cases with one label anew as a whole, and two labels of each case jointly."""
+        if self.block is None:
+            cells, z, held = self.rows.take(np.arange(int(self.n_i.sum())))
+            self.block = make_block(cells, width_of(self.data), z, held)
+        z = self.rows.labels()
+        driver.redraw(self.hyper, self.state, self.block._replace(z=z), key)
+        self.rows.put_labels(z)
+        self.count()
+
     def note(self, t: int, log_joint: float, moved: Moved, prototypes_changed: float) -> None:
         """One more column of the trace, in the order of `diagnostics.traced`."""
         size = np.add.reduce(self.state.n_sv, axis=0) / max(self.n_cells, 1)
@@ -164,6 +177,7 @@ class Chain:
         self.data, self.mover = problem.data, mover
         self.hyper = self.hyper._replace(q=np.where(self.learn.q_free, self.hyper.q, problem.hyper.q))
         self.rows.hold(self.data.z_held)
+        self.block = None
         self.count()
         held = self.data.omega_held[:, : self.data.book.n_single]  # an item of a bag follows with the next prototype
         self.state.omega[:, : held.shape[1]][held >= 0] = held[held >= 0]

@@ -9,7 +9,7 @@ import numpy as np
 from ..reading.encoding import Encoding
 from ..state import Cells, Data, Hyper, longest, make_book
 from .hyper import LEARNED, Learn
-from .plan import Plan, Round
+from .plan import MOVES, Plan, Round
 from .problem import STARTS, Problem, is_int
 
 NUMBERS = ("alpha", "lam", "c", "gamma")  # of Hyper; the rest are arrays
@@ -88,7 +88,7 @@ def check_problem(problem: Problem, S: int) -> None:
     if len(data.omega_held):
         need_codes(data.omega_held, (S, D), -1, 2)
     need(plan.sampler in ("rows", "collapsed") and isinstance(plan.keep_draws, bool), "plan")
-    need(isinstance(plan.moves, bool) and is_int(plan.n_init) and plan.n_init > 0 and len(plan.rounds) > 0, "plan")
+    need(plan.moves in MOVES and is_int(plan.n_init) and plan.n_init > 0 and len(plan.rounds) > 0, "plan")
     need(all(is_int(n) for r in plan.rounds for n in r) and all(0 <= r.first < r.end for r in plan.rounds), "rounds")
     need(is_int(plan.n_chains) and len(plan.single_label) == plan.n_chains and all(map(is_int, plan.single_label)), "chains")
     if isinstance(plan.start, tuple):

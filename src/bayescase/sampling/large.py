@@ -66,7 +66,7 @@ def check_large(settings: Settings, given: Given, device: str) -> None:
     asked = {
         Setting("sampler", settings.sampler): settings.sampler != "rows",
         Setting("keep_draws", True): settings.keep_draws,
-        Setting("moves", True): bool(settings.moves),
+        Setting("moves", settings.moves): settings.moves not in ("auto", "none"),
         Setting("n_init", settings.n_init): settings.n_init not in (1, "auto"),
         Setting("device", device): device.startswith("cuda"),
         Setting("prototype_prior"): given.prototype_prior is not None,

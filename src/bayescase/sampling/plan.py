@@ -11,6 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 FIRST_ROUND = 250  # sweeps at least, if a run chooses its own length
+MOVES = ("none", "cases", "clusters")  # what is moved between sweeps; clusters: cases as well
+MOST_CELLS = 1_000_000  # "auto": cases of a larger table are not drawn anew between sweeps
+SMALL, OFTEN, SELDOM = 20_000, 2, 4  # of so many cells: they are in every second sweep, those of larger tables in every fourth
 SINGLE_LABEL = 10  # sweeps at the start of a chain that move whole cases only; few, so that runs of any length begin alike
 
 
@@ -32,7 +35,7 @@ class Plan(NamedTuple):
     single_label: tuple[int, ...]  # for each chain, first sweeps without cell moves: one label per case
     keep_draws: bool
     seed: int
-    moves: bool = False  # are many cases moved at once between sweeps?
+    moves: str = "none"  # of MOVES
     n_init: int = 1  # short runs that a chain begins with, to go on from what is best of them
 
     @property

@@ -18,7 +18,7 @@ from ..reading.similarity import similarity_table
 from ..reading.tables import Table
 from ..state import Codes, Data, Hyper, count_observed, distinct, make_data, make_hyper
 from .hyper import LARGEST, Learn, Learnable, gamma_of
-from .plan import SINGLE_LABEL, Plan, doubling, one_round
+from .plan import MOST_CELLS, MOVES, SINGLE_LABEL, Plan, doubling, one_round
 from .search import how_many
 from .stored import Stored, sample_rows
 from .weights import bar_empty, frequencies, warn_empty_rows, weigh_gaps
@@ -52,7 +52,7 @@ class Settings:
     n_chains: int
     init: str | Sequence[str]
     keep_draws: bool
-    moves: bool
+    moves: Literal["auto", "none", "cases", "clusters"]
     n_init: int | Literal["auto"]
 
     def for_features(self, encoding: Encoding) -> Settings:
@@ -75,9 +75,15 @@ class Settings:
         check_choice("sampler", self.sampler, ("rows", "collapsed"))
         if self.base is not None:
             check_choice("base", self.base, BASES)
-        for name in ("keep_draws", "moves"):
-            if not isinstance(value := getattr(self, name), (bool, np.bool_)):
-                raise ParameterError("{parameter} must be True or False, not {value!r}.", parameter=name, value=value)
+        check_choice("moves", self.moves, ("auto", *MOVES))
+        if self.moves in ("cases", "clusters") and self.sampler == "collapsed":
+            raise ParameterError(
+                "{parameter} needs {rows}.", parameter=Setting("moves", self.moves), rows=Setting("sampler", "rows")
+            )
+        if not isinstance(self.keep_draws, (bool, np.bool_)):
+            raise ParameterError(
+                "{parameter} must be True or False, not {value!r}.", parameter="keep_draws", value=self.keep_draws
+            )
         if self.auto and self.subspace_prior is not None:
             raise one_number_of_clusters("subspace_prior")
         if self.burn_in is not None and is_auto(self.n_iter):
@@ -209,9 +215,16 @@ def make_plan(settings: Settings, labels: np.ndarray | None, one_label: bool, se
         single_label=tuple(whole_cases if labels is None and start != "cells" else 0 for start in starts),
         keep_draws=bool(settings.keep_draws),
         seed=seed,
-        moves=bool(settings.moves) and settings.sampler == "rows",
+        moves=what_moves(settings, n_cells),
         n_init=how_many(settings.n_init, rounds[-1].end, n_cells) if settings.sampler == "rows" else 1,
     )
+
+
+def what_moves(settings: Settings, n_cells: int) -> str:
+    """ "auto": cases, by the sampler "rows", if the table is not too large."""
+    if settings.moves != "auto":
+        return settings.moves
+    return "cases" if settings.sampler == "rows" and n_cells <= MOST_CELLS else "none"
 
 
 # --- kinds of values -----------------------------------------------------------------------------------------------------

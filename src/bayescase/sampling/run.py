@@ -66,7 +66,7 @@ class Run:
         at_once = self.engine.chains_at_once
         self.map = self.engine.threads.pool.map if at_once > 1 else map
         self.drivers: SimpleQueue[Driver] = SimpleQueue()
-        rises, mover = None, Mover(data, S) if problem.plan.moves else None
+        rises, mover = None, Mover(data, S) if problem.plan.moves == "clusters" else None
         for _ in range(at_once):
             driver = Driver(data, problem.n_i, problem.hyper, self.engine.threads, rises)
             rises = driver.rises
@@ -142,7 +142,7 @@ class Run:
         for driver in (self.drivers.get() for _ in range(self.drivers.qsize())):
             driver.omega_held = problem.data.omega_held
             self.drivers.put(driver)
-        mover = Mover(problem.data, len(problem.hyper.beta)) if problem.plan.moves else None
+        mover = Mover(problem.data, len(problem.hyper.beta)) if problem.plan.moves == "clusters" else None
         for chain in self.chains:
             chain.repin(self.problem, mover)
 

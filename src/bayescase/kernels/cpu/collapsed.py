@@ -13,6 +13,8 @@ from .labels import note_row, row_labels, used_labels
 from .sums import row_span
 from .tables import fill_g
 
+FACTORS = 8  # weights that are multiplied before their logarithm is taken
+
 
 @inner
 def fill_pseudo_counts(book, hyper, state, g_sv, g_sum):
@@ -28,13 +30,13 @@ def fill_pseudo_counts(book, hyper, state, g_sv, g_sum):
 
 
 @compiled
-def move_case(x, z, book, n_sv, n_sj, g_sv, g_sum, log_prior, u, w, n):
+def move_case(x, z, book, n_sv, n_sj, g_sv, g_sum, log_prior, u, w, product, n):
     """All cells of a case, which share a label: s with weight prior_s Π_j (g_sj(x_ij) + n_sv) / (Σ_v g_sj(v) + n_sj).
 
     Returns whether it moved.
     """
     S, a, feature = len(log_prior), 0, book.feature
-    w[:S] = log_prior
+    w[:S], product[:] = log_prior, 1.0
     for i in range(len(x)):
         v = x[i]
         if v >= 0:
@@ -45,15 +47,21 @@ def move_case(x, z, book, n_sv, n_sj, g_sv, g_sum, log_prior, u, w, n):
         if v >= 0:
             a, j = z[i], feature[v]
             for s in range(S):
-                w[s] += log(z_weight(1.0, 0.0, g_sv[v, s], n_sv[v, s], g_sum[j, s], n_sj[j, s]))
+                product[s] *= z_weight(1.0, 0.0, g_sv[v, s], n_sv[v, s], g_sum[j, s], n_sj[j, s])
             if j >= book.n_single:  # the items of a bag come one after the other: each counts for the next
                 n_sv[v] += 1
                 n_sj[j] += 1
+        if i % FACTORS == FACTORS - 1:
+            for s in range(S):
+                w[s] += log(product[s])
+            product[:] = 1.0
     for i in range(len(x)):
         v = x[i]
         if v >= 0 and feature[v] >= book.n_single:
             n_sv[v] -= 1
             n_sj[feature[v]] -= 1
+    for s in range(S):
+        w[s] += log(product[s])
     top = w[:S].max()
     for s in range(S):
         w[s] = exp(w[s] - top)
@@ -77,7 +85,7 @@ def update_z_collapsed(block, book, hyper, state, n_sj, key, scratch):
     g_sv, g_sum = np.empty(n_sv.shape), np.zeros((F, S))
     fill_pseudo_counts(book, hyper, state, g_sv, g_sum)
     w, n, used = borrow(scratch.weight), row.n, row.used
-    log_beta = np.log(hyper.beta)
+    log_beta, product = np.log(hyper.beta), np.empty(S)
     n[:] = 0
     for i in range(block.size):
         start, size = row_span(block, i)
@@ -87,7 +95,7 @@ def update_z_collapsed(block, book, hyper, state, n_sj, key, scratch):
         row_key = derive(key, block.number + i)
         is_held = len(block.held) > 0 and block.held[i] >= 0
         if hyper.alpha == 0.0 and not is_held:
-            tally.moved[1] += move_case(xi, zi, book, n_sv, n_sj, g_sv, g_sum, log_beta, uniform(row_key, 0), w, n)
+            tally.moved[1] += move_case(xi, zi, book, n_sv, n_sj, g_sv, g_sum, log_beta, uniform(row_key, 0), w, product, n)
         for cell in range(size if hyper.alpha > 0.0 and not is_held else 0):
             v = xi[cell]
             if v < 0:
@@ -120,7 +128,7 @@ def reseat(block, book, hyper, state, u, m, scratch):
     for j in range(F):
         for v in range(book.offset[j], book.offset[j + 1]):
             n_sj[j] += state.n_sv[v]
-    row = scratch.row
+    row, product = scratch.row, np.empty(S)
     n = row.n
     n[:] = 0
     for i in range(block.size):
@@ -130,7 +138,7 @@ def reseat(block, book, hyper, state, u, m, scratch):
         a, size = row.used[0], int(n[row.used[0]])
         m[a] -= 1
         state.n_rows[a, size] -= 1
-        move_case(xi, zi, book, state.n_sv, n_sj, g_sv, g_sum, np.log(hyper.gamma / S + m), u[i], scratch.weight, n)
+        move_case(xi, zi, book, state.n_sv, n_sj, g_sv, g_sum, np.log(hyper.gamma / S + m), u[i], scratch.weight, product, n)
         b = np.argmax(n)
         m[b] += 1
         state.n_rows[b, size] += 1

@@ -1,0 +1,156 @@
+"""Cases drawn anew between sweeps: those with one label as a whole, φ integrated out; two labels of a case jointly, given φ.
+
+A sweep moves one cell at a time. To get a second label a case has to pass through states in which few cells have it, which
+a small α makes rare: it takes hundreds of sweeps. Here all cells that have one of two labels a and b are drawn at once,
+
+    p(z) ∝ (α β_a)^(n_a) (α β_b)^(n_b) Π_j φ_{z_j}(x_j)        (rising powers)
+
+The prior depends on n_b alone. So n_b is drawn first, from the prior times the probability that so many of independent cells
+take b; then the cells, given how many take it. And a case of a small cluster, whose φ has learned it, hardly ever leaves that
+cluster given φ; with φ integrated out it does.
+"""
+
+from math import exp
+
+import numpy as np
+
+from ..compiling import compiled, inner
+from ..equations import row_weight
+from ..rng import categorical, derive, uniform
+from .cells import leave_sum
+from .collapsed import fill_pseudo_counts, move_case
+from .intrinsics import borrow, span
+from .labels import count_gaps, row_labels
+from .sums import block_sums, row_span
+from .tables import ROWS
+
+MOST = 128  # cells that are drawn jointly
+OWN, CELL, PARTNER, FIRST, NUMBER, EACH = range(6)  # what the uniform numbers of a row decide
+
+
+@compiled
+def move_cases(block, book, hyper, state, rise, lanes, key, row, w):
+    """All cases that have one label and are not held, in turn, φ integrated out; the counts n_sv follow.
+
+    s ∝ (α β_s)^(n_i) Π_j (g_sj(x_ij) + n_sv) / (Σ_v g_sj(v) + n_sj), without the case
+    """
+    S, F = len(state.omega), len(book.offset) - 1
+    block, row, n_sv = borrow(block), borrow(row), state.n_sv
+    g_sv, g_sum, n_sj, product = np.empty(n_sv.shape), np.zeros((F, S)), np.zeros((F, S)), np.empty(S)
+    fill_pseudo_counts(book, hyper, state, g_sv, g_sum)
+    for v in range(len(n_sv)):
+        n_sj[book.feature[v]] += n_sv[v]
+    for i in range(block.size):
+        if len(block.held) > 0 and block.held[i] >= 0:
+            continue
+        start, size = row_span(block, i)
+        xi, zi = span(block.x, start, size), span(block.z, start, size)
+        if row_labels(xi, zi, block.gaps, row.n, row.used) == 1:
+            log_prior = span(rise, row.n[row.used[0]] * lanes, S)
+            u = uniform(key, block.number + i)
+            move_case(xi, zi, book, n_sv, n_sj, g_sv, g_sum, log_prior, u, w, product, row.n)
+        row.n[:] = 0
+
+
+@compiled
+def draw_pairs(block, tables, key, sums, lo, hi):
+    """For each of the rows lo .. hi - 1 two labels, by x and φ alone, and the cells that have one of them jointly, given φ."""
+    S, lanes = len(tables.a), len(sums) // ROWS
+    block, tables = borrow(block), borrow(tables)
+    chance, odds, w = np.zeros((MOST + 1, MOST + 1)), np.empty(MOST), np.empty(max(S, MOST + 1))
+    cells = np.empty(len(tables.rise) // lanes, np.int64)
+    for i0 in range(lo, hi, ROWS):
+        i1 = min(i0 + ROWS, hi)
+        block_sums(block, tables.log_phi, lanes, i0, i1, sums)
+        for i in range(i0, i1):
+            start, size = row_span(block, i)
+            if size == 0 or (len(block.held) > 0 and block.held[i] >= 0):
+                continue
+            xi, zi = span(block.x, start, size), span(block.z, start, size)
+            row_key = derive(key, block.number + i)
+            a, b = two_labels(xi, tables, lanes, sums, (i - i0) * lanes, row_key, w)
+            if a != b:
+                draw_two(xi, zi, a, b, tables, lanes, row_key, cells, odds, chance, w)
+
+
+@inner
+def two_labels(x, tables, lanes, sums, at, key, w):
+    """A label a that the whole row might have, drawn by its weight, and another, b, by how likely a cell is to leave a for it,
+    Σ_j α β_b φ_b(x_j) / φ_a(x_j). They do not depend on z. Equal if there is nothing to draw.
+    """
+    S, n = len(tables.a), len(x) - count_gaps(x)
+    if n == 0 or S == 1:
+        return 0, 0
+    if S == 2:
+        return 0, 1
+    top = -np.inf
+    for s in range(S):
+        w[s] = sums[at + s] + tables.rise[n * lanes + s]
+        top = max(top, w[s])
+    for s in range(S):
+        w[s] = exp(w[s] - top)
+    a = categorical(w, S, uniform(key, OWN))
+    r, v = uniform(key, CELL) * leave_sum(x, tables.leave, a), np.intp(0)
+    for j in range(len(x)):
+        left = tables.leave[a, np.intp(x[j]) + 1]  # 0 for a missing cell
+        if left > 0.0:
+            v = np.intp(x[j]) + 1
+            r -= left
+            if r < 0.0:
+                break
+    for s in range(S):
+        w[s] = row_weight(tables.a[s], 0.0, tables.phi[v * lanes + s]) if s != a else 0.0
+    return a, categorical(w, S, uniform(key, PARTNER))
+
+
+@inner
+def draw_two(x, z, a, b, tables, lanes, key, cells, odds, chance, w):
+    """The cells that have label a or b, at most MOST of them, drawn jointly."""
+    m, n_b = 0, 0
+    for j in range(len(x)):
+        if x[j] >= 0 and (z[j] == a or z[j] == b):
+            cells[m] = j
+            m += 1
+            n_b += z[j] == b
+    n, first = min(m, MOST), 0
+    if m > MOST:  # others stay as they are
+        first = np.int64(uniform(key, FIRST) * (m - MOST + 1))
+    # chance[t, k]: that k of the first t cells take b, if each takes it with probability odds[t] = φ_b / (φ_a + φ_b)
+    chance[0, 0] = 1.0
+    for t in range(n):
+        j = cells[first + t]
+        at = (np.intp(x[j]) + 1) * lanes
+        phi_a, phi_b = np.float64(tables.phi[at + a]), np.float64(tables.phi[at + b])
+        p = phi_b / (phi_a + phi_b)
+        odds[t] = p
+        n_b -= z[j] == b
+        add_cell(chance[t], chance[t + 1], p, t)
+    k = draw_number(n, m - n - n_b, n_b, a, b, tables.rise, lanes, uniform(key, NUMBER), chance[n], w)
+    for t in range(n - 1, -1, -1):
+        takes_b = k > 0 and uniform(key, EACH + t) * chance[t + 1, k] < odds[t] * chance[t, k - 1]
+        z[cells[first + t]] = b if takes_b else a
+        k -= takes_b
+
+
+@inner
+def add_cell(before, after, p, t):
+    """The distribution of a sum of t trials, and of one more with probability p."""
+    before[t + 1], after[0] = 0.0, (1.0 - p) * before[0]
+    for k in range(t + 1):
+        after[k + 1] = (1.0 - p) * before[k + 1] + p * before[k]
+
+
+@inner
+def draw_number(n, n_a, n_b, a, b, rise, lanes, u, chance, w):
+    """How many of n cells take b, if n_a and n_b others have the labels.
+
+    k ∝ chance_k (α β_a)^(n_a + n − k) (α β_b)^(n_b + k)
+    """
+    top = -np.inf
+    for k in range(n + 1):
+        w[k] = rise[(n_a + n - k) * lanes + a] + rise[(n_b + k) * lanes + b]
+        if chance[k] > 0.0:
+            top = max(top, w[k])
+    for k in range(n + 1):
+        w[k] = chance[k] * exp(w[k] - top) if chance[k] > 0.0 else 0.0
+    return categorical(w, n + 1, u)
