@@ -18,6 +18,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 from scipy.special import gammaln
 
+from ..errors import Advice, BayescaseWarning, Setting
 from ..kernels import Driver, Rows, copied
 from ..state import Codebook, Data, Hyper, State, chunks
 
@@ -59,8 +60,14 @@ def gamma_by_counts(counts: np.ndarray, offset: np.ndarray, N: int, M: int) -> f
     log_gamma = np.log(M) - total / N
     if log_gamma < SMALLEST_LOG_GAMMA:
         warnings.warn(
-            f"Cases of {-log_gamma:.0f} nats each are too wide for n_clusters='auto', which can charge a cluster "
-            f"{-SMALLEST_LOG_GAMMA:.0f} at most: it may find clusters of one case; use select_n_clusters, or fewer features.",
+            BayescaseWarning(
+                "A case holds {n:.0f} nats of information, more than {auto} can make a new cluster pay ({most:.0f}), so it may "
+                "find clusters of one case; use fewer features.",
+                Advice("choose the number of clusters by {}", Setting("select_n_clusters")),
+                n=-log_gamma,
+                most=-SMALLEST_LOG_GAMMA,
+                auto=Setting("n_clusters", "auto"),
+            ),
             stacklevel=4,
         )
     return float(np.exp(np.clip(log_gamma, SMALLEST_LOG_GAMMA, 0.0)))
@@ -242,9 +249,15 @@ def instead_of_beta(m: np.ndarray, hyper: Hyper) -> float:
     return float(log_tables(m, hyper.gamma) - (m * np.log(hyper.beta)).sum())
 
 
+def log_gammas(shape: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Logarithms of Gamma draws, which small shapes do not underflow: Gamma(a) = Gamma(a + 1) U^(1/a)."""
+    drawn: np.ndarray = np.log(rng.gamma(shape + 1.0)) + np.log(rng.random(shape.shape)) / shape
+    return drawn
+
+
 def dirichlet(shape: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """A Dirichlet draw that small shapes do not underflow; no entry below 1e-300, so that its logarithm exists."""
-    log_gamma = np.log(rng.gamma(shape + 1.0)) + np.log(rng.random(len(shape))) / shape  # Gamma(a) = Gamma(a + 1) U^(1/a)
+    """A Dirichlet draw; no entry is below 1e-300, so that its logarithm exists."""
+    log_gamma = log_gammas(shape, rng)
     beta = np.exp(log_gamma - log_gamma.max())
     return np.maximum(beta / beta.sum(), 1e-300)
 
