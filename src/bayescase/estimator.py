@@ -96,8 +96,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         Prior probability that a feature, or an item of a bag that the prototype has, belongs to a subspace. If None, 0.8, and
         0.5 if there are bags. What is to be learned has a diffuse prior and is in `hyperparameters_` with its interval.
     base : {"uniform", "frequency"}, default=None
-        What values are like where nothing is copied: all are as likely, as in the paper, or as frequent as in all cases
-        together, so that a subspace holds what is more common in its cluster than elsewhere. If None, "uniform", and
+        How likely values are where nothing is copied: all alike, as in the paper; or as frequent as in all cases together, so
+        that a subspace holds what is more common in its cluster than elsewhere. If None, "uniform", and
         "frequency" if there are bags.
     similarity : "match", ("within", ε), (function, ε), table or mapping, default="match"
         Which values of a case agree with the prototype's: equal ones; those at most ε away (in units of whole numbers, else in
@@ -132,8 +132,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         agree although they started differently can be trusted more. `fit` also takes labels to start from.
     n_init : int or "auto", default="auto"
         Short runs that each chain makes before its first sweep, on its own: ten sweeps each, from random labels, or every
-        fourth from seeds if the chain's start is "seeded". Then they are crossed two by two, the best of two and their child
-        stays, and the chain goes on from the last one left. 1 makes none, nor do chains that start from "cells" or from labels,
+        fourth from seeds if the chain's start is "seeded". Then runs are crossed two by two: of two runs and their child the
+        best stays. The chain goes on from the last one. 1 makes none, nor do chains that start from "cells" or from labels,
         sampler="collapsed", and tables that are read in parts. "auto" is n_iter / 25, at most 40, so that the search takes
         about as long as the sweeps, and 1 for fewer than 250 sweeps and for more than twenty million cells; with n_iter="auto"
         it goes by max_iter.
@@ -163,8 +163,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     ----------
     prototypes_ : ndarray of shape (n_clusters,)
         Row of the catalogue that is each cluster's prototype; p_s in the paper. It is the most probable member of the cluster,
-        and the most typical of several that are as probable; a case that is empty is none. Clusters go from large to small.
-        If no candidate that may be chosen is a member, it is the most probable one that stands for no other cluster.
+        or the most typical of several that are about as probable; never an empty case. Clusters go from large to small.
+        If no member may be chosen, it is the most probable candidate that stands for no other cluster.
     prototype_cases_ : ndarray of shape (n_clusters, n_features)
         The values of the prototypes; of a bag a tuple of its items.
     prototype_probabilities_ : list of tuples of Candidate

@@ -1,4 +1,4 @@
-"""New cases and a Fitted: where they belong, how probable they are, and cases that never were."""
+"""New cases and a Fitted: where they belong, how probable they are; and simulated cases."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def log_probabilities(fitted: Fitted, cases: Codes, n_jobs: int = 1) -> np.ndarr
 def sample(fitted: Fitted, n: int, seed: Any = None) -> tuple[Codes, np.ndarray]:
     """n cases from the posterior predictive distribution, and their labels: those of most cells.
 
-    How many items a bag has is not modelled: as many as that of a case of the fit, chosen at random.
+    The model does not draw how many items a bag has: as many as the bag of a random case of the fit.
     """
     rng = np.random.default_rng([fitted.plan.seed, DRAW] if seed is None else seed)
     tables, prior, book, folds = fitted.posterior.tables, fitted.posterior.prior, fitted.data.book, fitted.folds

@@ -44,7 +44,7 @@ def agreeing_codes(fitted: Fitted, s: int) -> np.ndarray:
     single = prototype[: columns.n_single]
     for u in single[single >= 0]:
         agrees[book.k_idx[book.k_ptr[u] : book.k_ptr[u + 1]]] = True
-    agrees[prototype[columns.n_single :]] = True  # an item that it lacks agrees if it is lacking
+    agrees[prototype[columns.n_single :]] = True  # where the prototype lacks an item, to lack it agrees
     return agrees
 
 

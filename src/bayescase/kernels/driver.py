@@ -68,7 +68,7 @@ class Driver:
         self.use(hyper)
 
     def use(self, hyper: Hyper) -> None:
-        """Make what depends on the hyperparameters, if they are not those of the last time."""
+        """Make what depends on the hyperparameters, unless they are those of the last call."""
         if hyper is self.hyper:
             return
         if self.hyper is not None or self.rises is None:  # else they came from a driver with the same hyperparameters
@@ -107,7 +107,7 @@ class Driver:
     def update_p_omega(self, hyper: Hyper, state: State, candidates: Candidates, key: np.uint64, blocked: bool = True) -> float:
         """p then ω. blocked: p with ω summed out; else p given ω, as the paper has it. Returns the log joint.
 
-        The items of a bag are always summed out: given ω alone a prototype could only be followed by one with the same items.
+        The items of a bag are always summed out: given ω, a prototype could change only to one with the same items.
         """
         self.use(hyper)
         subspaces = Subspaces(state.omega, self.omega_held, hyper.q, blocked)

@@ -264,7 +264,7 @@ def save_results(sample: Sample, path: str | os.PathLike[str]) -> None:
 
 
 def find_results(sample: Sample, path: str | os.PathLike[str]) -> Sample:
-    """The sample with the results of all cases that lie beside a model; if they do not, those of the sample must do."""
+    """The sample with the files of all cases that lie beside a model; if they are missing, warn and go without."""
     found = [beside(path, name) for name in (LABELS, MEMBERSHIPS)]
     if all(file.exists() and len(np.load(file, mmap_mode="r")) == sample.n_cases for file in found):
         return sample._replace(files=tuple(map(os.fspath, found)))

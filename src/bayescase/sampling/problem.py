@@ -56,7 +56,7 @@ class Settings:
     n_init: int | Literal["auto"]
 
     def for_features(self, encoding: Encoding) -> Settings:
-        """The same with a value for what is None: it depends on whether there are bags."""
+        """The same with defaults in place of None; they depend on whether there are bags."""
         chosen = BAG_DEFAULTS if encoding.bags else DEFAULTS
         return replace(self, **{name: value for name, value in chosen.items() if getattr(self, name) is None})
 
@@ -66,7 +66,7 @@ class Settings:
         return is_auto(self.n_clusters)
 
     def check(self) -> None:
-        """Raise unless every parameter has a value that it can have, whatever the data."""
+        """Raise if a parameter has a value that is wrong for any data."""
         for name in ("n_clusters", "max_clusters", "n_iter", "max_iter", "thin", "n_chains", "n_init"):
             check_count(name, getattr(self, name), auto=name in ("n_clusters", "n_iter", "n_init"))
         for name, least in (("alpha", "of at least 0"), ("lam", "above 0"), ("c", "of at least 0")):
@@ -130,7 +130,7 @@ def prepare(table: Table, encoding: Encoding, settings: Settings, given: Given, 
     settings, N = settings.for_features(encoding), table.n_cases
     S = count_labels(settings, N)
     cases = encoding.encode(table)[0]
-    if cases.bags is None:  # that a bag is empty is an answer, too
+    if cases.bags is None:  # an empty bag is an answer, not a gap
         warn_empty_rows(cases.x)
     catalogue = encode_candidates(given.candidates, encoding, N, seed, cases)
     q, q_free = check_q(settings.q, settings.subspace_prior, S, encoding)
@@ -194,7 +194,7 @@ def make_priors(settings: Settings, q: np.ndarray, q_free: np.ndarray) -> tuple[
 
 
 def make_plan(settings: Settings, labels: np.ndarray | None, one_label: bool, seed: int, n_cells: int) -> Plan:
-    """one_label: every case has one label, from the start to the end, as at α = 0."""
+    """one_label: every case has a single label throughout, as at α = 0."""
     starts = start_names(settings.init, settings.n_chains)
     if one_label:
         starts = tuple("cases" if start == "cells" else start for start in starts)
@@ -268,7 +268,7 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
 
 
 def numbers_of(values: Any, shapes: Mapping[tuple[int, ...], str], name: str) -> np.ndarray:
-    """An array of one of the shapes, which have a description each."""
+    """An array of one of these shapes, which come with a description for the error."""
     try:
         array = np.asarray(values, dtype=float)
     except (TypeError, ValueError):
@@ -323,7 +323,7 @@ def check_q(q: Any, subspace_prior: Any, S: int, encoding: Encoding) -> tuple[np
 
 
 class Held(NamedTuple):
-    """What is certain or more probable; each None if there is nothing to say."""
+    """What the user holds fixed, or makes more probable; None where there is nothing."""
 
     weight: np.ndarray | None  # (M, 1) or (M, S) of the candidates
     z: np.ndarray | None

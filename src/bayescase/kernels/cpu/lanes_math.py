@@ -20,8 +20,8 @@ from .intrinsics import F32, F64, LANES, WIDTH, address, first_lanes, store
 
 _I32, _I64 = ir.VectorType(ir.IntType(32), WIDTH), ir.VectorType(ir.IntType(64), WIDTH)
 _GAMMA, _M1, _M2 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB  # as in `rng`
-LARGE = 1000.0  # of a shape: beyond, float32 has too few digits for the second test
-CLEARLY = 0.01  # rejected by more than float32 can be wrong below that
+LARGE = 1000.0  # shape: beyond it, float32 has too few digits for the second test
+CLEARLY = 0.01  # below LARGE, a rejection by this much is no rounding error of float32
 LOWEST = -87.0  # exp is 0 below; float32 has nothing smaller but subnormal numbers
 HIGHEST = 88.0
 
@@ -55,7 +55,7 @@ def _polynomial(builder, coefficients, x):
 
 
 def _fused(builder, coefficients, x):
-    """The same, multiplied and added in one step: of what no other engine makes again."""
+    """The same with fused multiply-add, for values that no other engine computes."""
     kind = x.type
     function = ir.FunctionType(kind, [kind, kind, kind])
     fma = cgutils.get_or_insert_function(builder.module, function, f"llvm.fma.v{WIDTH}{kind.element.intrinsic_name}")

@@ -246,9 +246,9 @@ def left_to_right(x, fold, key, pure, prob, smooth, w):
 def log_probability(block, fold, seed, out):
     """out[i, r] = log of an unbiased estimate r of p(x_i | φ): left to right (Wallach et al. 2009; Buntine 2009).
 
-    Each cell's predictive probability given the cells before it, whose labels are swept again at up to STOPS places. As long
-    as these share one label, and at small α most do, it is summed over which one (k = 1 above, the label not yet drawn);
-    with a label at hand, the estimate of a few runs is far too low. Exact at α = 0: log Σ_s β_s Π_j φ_s(x_ij).
+    The product of each cell's predictive probability given the cells before it, whose labels are swept again at up to STOPS
+    places. While these share one label, as most do at small α, it is summed out (k = 1 above); if it were drawn, the estimate
+    of a few runs would be far too low. Exact at α = 0: log Σ_s β_s Π_j φ_s(x_ij).
     """
     S, longest = len(fold.beta), len(fold.z)
     w, pure, prob, smooth = np.zeros(S), np.zeros(longest), np.zeros((longest, S)), np.zeros(longest)
