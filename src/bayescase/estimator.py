@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from os import PathLike, fspath
 from os import path as os_path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Cluster
 from sklearn.utils import ClassifierTags, Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from . import __version__, predicting
+from . import predicting
 from .errors import BayescaseError, ParameterError, Setting
 from .explaining.agreement import explain_agreement
 from .explaining.cases import explain_case
@@ -52,22 +52,26 @@ from .parameters import (
 )
 from .reading.batches import Source, is_large, open_source
 from .reading.cache import encode_source
-from .reading.encoder import CaseEncoder, fit_encoder, known_encoder, new_codes, new_encoder
+from .reading.encoder import CaseEncoder, fit_encoder, known_encoder, new_codes, new_encoder, one_row
 from .reading.encoding import FeatureTable, describe, types_in_words
 from .reading.partitions import DaskCluster, check_workers, find_client, from_dask, is_dask, lazily
+from .reading.similarity import Ways
 from .reading.tables import Table, TableLike, index_names, read
 from .sampling.checkpoint import seed_of
-from .sampling.diagnostics import Diagnostics, to_arviz
+from .sampling.diagnostics import Diagnostics
 from .sampling.hyper import Learnable
 from .sampling.large import Sample, check_large, find_results, open_large, prepare_large, read_results, save_results
 from .sampling.places import Place, lost_tasks
-from .sampling.problem import Given, Settings, is_int, prepare
+from .sampling.problem import Given, Pins, Settings, is_int, prepare
 from .sampling.prototypes import Candidate
 from .sampling.results import KeptDraws
 from .sampling.run import Report, Run, Watch, run_to_end
 from .sampling.stored import sample_rows
 from .state import Codes
 from .storage import FileFormatError
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 
 class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
@@ -230,7 +234,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         c: Learnable | None = None,
         q: Learnable | ArrayLike | None = None,
         base: Literal["uniform", "frequency"] | None = None,
-        similarity: Any = "match",
+        similarity: Ways = "match",
         subspace_prior: ArrayLike | None = None,
         sampler: Literal["rows", "collapsed"] = "rows",
         moves: bool = False,
@@ -246,7 +250,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         warm_start: bool = False,
         n_jobs: int | None = None,
         device: str = "cpu",
-        client: Any = None,
+        client: Client | None = None,
         random_state: Seed = None,
         verbose: int = 0,
     ):
@@ -282,16 +286,16 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     def fit(
         self,
         X: TableLike,
-        y: Any = None,
+        y: object = None,
         *,
         candidates: TableLike | int | None = None,
-        pins: Mapping[str, Any] | None = None,
+        pins: Pins | None = None,
         prototype_prior: ArrayLike | None = None,
         init: ArrayLike | None = None,
-        case_names: Sequence[Any] | None = None,
+        case_names: Sequence[object] | None = None,
         checkpoint: str | PathLike[str] | None = None,
         cache: str | PathLike[str] | None = None,
-        callback: Callable[[Report], Any] | None = None,
+        callback: Callable[[Report], object] | None = None,
     ) -> BayesianCaseModel:
         """Infer clusters, prototypes and subspaces.
 
@@ -404,7 +408,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         return self
 
     def more(
-        self, n_iter: int, *, checkpoint: str | PathLike[str] | None = None, callback: Callable[[Report], Any] | None = None
+        self, n_iter: int, *, checkpoint: str | PathLike[str] | None = None, callback: Callable[[Report], object] | None = None
     ) -> BayesianCaseModel:
         """Run longer: the result is that of one run of all the sweeps together, from the same starts.
 
@@ -540,7 +544,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         if sample.files:
             self.labels_, self.memberships_ = read_results(sample)
 
-    def name_cases(self, names: Sequence[Any] | None) -> BayesianCaseModel:
+    def name_cases(self, names: Sequence[object] | None) -> BayesianCaseModel:
         """Give the cases names, which explanations then use and `save` keeps.
 
         Parameters
@@ -557,7 +561,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         self._show(self.fitted_.named(check_names(names, len(self.fitted_.data.candidates))))
         return self
 
-    def name_clusters(self, names: Sequence[Any] | Mapping[int, Any] | None = None) -> BayesianCaseModel:
+    def name_clusters(self, names: Sequence[object] | Mapping[int, object] | None = None) -> BayesianCaseModel:
         """Give the clusters names, which explanations, plots and reports then use and `save` keeps.
 
         Parameters
@@ -678,7 +682,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             return np.concatenate([predicting.log_probabilities(self.fitted_, part, n_jobs) for part in self._encode_parts(X)])
         return predicting.log_probabilities(self.fitted_, self._encode(X), n_jobs)
 
-    def score(self, X: TableLike, y: Any = None) -> float:
+    def score(self, X: TableLike, y: object = None) -> float:
         """Mean log predictive probability of a case; larger is better.
 
         Parameters
@@ -761,29 +765,12 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         """
         check_is_fitted(self)
         if is_int(X):
-            return explain_case(self.fitted_, self._at_hand(int(X)))
-        if isinstance(X, Mapping):
-            bags = {bag.name for bag in self.fitted_.encoding.bags if bag.source == "lists"}
-            X = {name: value if is_column(value, name in bags) else [value] for name, value in X.items()}
-        case = self._encode(X)
+            sample = self.fitted_.sample
+            return explain_case(self.fitted_, int(X) if sample is None else sample.place_of(int(X)))
+        case = self._encode(one_row(X, self.fitted_.encoding) if isinstance(X, Mapping) else X)
         if case.n_rows != 1:
             raise ParameterError("explain_case takes one case, not {n}.", n=case.n_rows)
         return explain_case(self.fitted_, case)
-
-    def _at_hand(self, row: int) -> int:
-        """The case of the fit that is this row of the table."""
-        sample = self.fitted_.sample
-        if sample is None or not 0 <= row < sample.n_cases:
-            return row
-        found = int(np.searchsorted(sample.rows, row))
-        if found == len(sample.rows) or sample.rows[found] != row:
-            raise ParameterError(
-                "The model has {n} of the {all} cases at hand, and case {row} is not among them: give its values instead.",
-                n=len(sample.rows),
-                all=sample.n_cases,
-                row=row,
-            )
-        return found
 
     def explain_pair(self, first: int, second: int) -> PairExplanation:
         """How two clusters differ.
@@ -929,13 +916,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             The first with ArviZ 1.x, the second with 0.x.
         """
         check_is_fitted(self)
-        fitted, S = self.fitted_, self.n_clusters_
-        kept, draws, names = fitted.kept, fitted.draws, fitted.encoding.column_names
-        sweeps = np.arange(kept.first, kept.end, 1 if draws is None else fitted.plan.thin)
-        more = {} if draws is None else {"prototype": draws.p[..., :S], "subspace": draws.omega[:, :, :S]}
-        dims = {"prototype": ("cluster",), "subspace": ("cluster", "feature")}
-        about = {"inference_library": "bayescase", "inference_library_version": __version__}
-        return to_arviz(fitted.trace, sweeps, more, dims, {"cluster": np.arange(S), "feature": names}, about)
+        return self.fitted_.to_arviz()
 
     # --- files --------------------------------------------------------------------------------------------------------
 
@@ -1000,10 +981,3 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     def __getstate__(self) -> dict[str, Any]:
         kept = super().__getstate__().items()  # threads and files cannot be pickled
         return {name: None if name == "client" else value for name, value in kept if name not in ("_run", "_place")}
-
-
-def is_column(value: Any, bag: bool) -> bool:
-    """Is it a column of cases? A list of words may also be the items of one case, if the feature is a bag."""
-    if isinstance(value, (str, bytes, set, frozenset)) or not hasattr(value, "__len__"):
-        return False
-    return not bag or any(isinstance(each, (list, tuple, set, frozenset, np.ndarray)) for each in value)

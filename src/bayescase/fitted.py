@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import storage
+from . import __version__, storage
 from .errors import Setting
 from .reading.columns import Columns
 from .reading.encoding import Encoding
-from .sampling.diagnostics import TRACED, Diagnostics, at_the_cap, diagnose, stopped_early
+from .sampling.diagnostics import TRACED, Diagnostics, at_the_cap, diagnose, stopped_early, to_arviz
 from .sampling.differing import Differing, differing
 from .sampling.filing import NUMBERS, check_problem, need, need_codes, need_numbers, problem_from_parts, problem_parts
 from .sampling.folding import Folds
@@ -297,6 +297,16 @@ class Fitted:
         """May there be more clusters than the run was allowed? As many as there are cases are always enough."""
         probabilities = self.n_clusters_probabilities or {}
         return self.n_labels < self.n_cases and probabilities.get(self.n_labels, 0.0) >= FULL
+
+    def to_arviz(self) -> Any:
+        """The chains as ArviZ takes them; `BayesianCaseModel.to_arviz` says what they have."""
+        S, draws, kept = self.n_clusters, self.draws, self.kept
+        sweeps = np.arange(kept.first, kept.end, 1 if draws is None else self.plan.thin)
+        more = {} if draws is None else {"prototype": draws.p[..., :S], "subspace": draws.omega[:, :, :S]}
+        dims = {"prototype": ("cluster",), "subspace": ("cluster", "feature")}
+        coords = {"cluster": np.arange(S), "feature": self.encoding.column_names}
+        about = {"inference_library": "bayescase", "inference_library_version": __version__}
+        return to_arviz(self.trace, sweeps, more, dims, coords, about)
 
     # --- files ----------------------------------------------------------------------------------------------------------
 

@@ -162,6 +162,20 @@ class Sample(NamedTuple):
     n_cases: int  # of the table
     files: tuple[str, ...] = ()  # with the labels and the memberships of all cases, if these are there
 
+    def place_of(self, row: int) -> int:
+        """Where a row of the table is in the sample."""
+        if not 0 <= row < self.n_cases:
+            return row  # whoever looks there says that there is none
+        found = int(np.searchsorted(self.rows, row))
+        if found == len(self.rows) or self.rows[found] != row:
+            raise ParameterError(
+                "The model has {n} of the {all} cases at hand, and case {row} is not among them: give its values instead.",
+                n=len(self.rows),
+                all=self.n_cases,
+                row=row,
+            )
+        return found
+
 
 def summarise_large(problem: Problem, chains: list[ChainDraws], folder: Path) -> tuple[Problem, Posterior, Sample]:
     """(the problem of a sample, its posterior, what it is a sample of). The results of all cases go to the folder."""

@@ -6,7 +6,7 @@ import math
 import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from ..errors import ParameterError, Setting
 from ..reading.cache import Cached
 from ..reading.encoding import Encoding
-from ..reading.similarity import similarity_table
+from ..reading.similarity import Ways, similarity_table
 from ..reading.tables import Table
 from ..state import Codes, Data, Hyper, count_observed, distinct, make_data, make_hyper
 from .hyper import LARGEST, Learn, Learnable, gamma_of
@@ -29,6 +29,7 @@ BASES = ("uniform", "frequency")
 DEFAULTS: dict[str, Any] = {"lam": 1.0, "c": 50.0, "q": 0.8, "base": "uniform"}
 BAG_DEFAULTS: dict[str, Any] = {"lam": 0.5, "c": 5.0, "q": 0.5, "base": "frequency"}  # if there is a bag
 PINNED = ("prototypes", "subspaces", "cases")
+Pins: TypeAlias = Mapping[str, Mapping[int, int] | Mapping[int, Mapping[Any, bool]]]  # as `BayesianCaseModel.fit` takes them
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Settings:
     c: Learnable | None
     q: Learnable | ArrayLike | None
     base: Literal["uniform", "frequency"] | None
-    similarity: Any
+    similarity: Ways
     subspace_prior: ArrayLike | None
     sampler: Literal["rows", "collapsed"]
     n_iter: int | Literal["auto"]
@@ -104,7 +105,7 @@ class Given:
     """What belongs to the rows of one fit."""
 
     candidates: Table | int | None = None  # a catalogue, or how many of the cases
-    pins: Mapping[str, Any] | None = None
+    pins: Pins | None = None
     prototype_prior: ArrayLike | None = None
     labels: ArrayLike | None = None  # to start from
 

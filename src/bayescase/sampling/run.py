@@ -199,7 +199,7 @@ def engine_of(problem: Problem, S: int, n_jobs: int, device: str) -> Engine:
 class Watch(NamedTuple):
     """What a caller wants to see and to keep while a run goes on."""
 
-    callback: Callable[[Report], Any] | None = None
+    callback: Callable[[Report], object] | None = None
     checkpoint: str | os.PathLike[str] | None = None
     verbose: int = 0
 
