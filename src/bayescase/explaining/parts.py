@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import expm1
 from typing import Any
 
-from .words import cut, percent, phrase
+from .words import cluster_title, cut, percent, phrase
 
 
 @dataclass(frozen=True)
@@ -368,7 +368,7 @@ class Side:
     @property
     def title(self) -> str:
         """ "cluster 3 (pasta, parmesan)"."""
-        return f"cluster {self.cluster} ({self.name})" if self.name else f"cluster {self.cluster}"
+        return cluster_title(self.cluster, self.name)
 
 
 @dataclass(frozen=True)
