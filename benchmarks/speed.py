@@ -114,13 +114,13 @@ class Ours:
     """One chain of bayescase; `run(n)` makes n complete sweeps."""
 
     def __init__(self, data, S, threads, sampler="rows", start="seeded"):
-        from bayescase.kernels import CpuEngine, Driver, stream, sweeps
+        from bayescase.kernels import Driver, open_engine, stream, sweeps
         from bayescase.sampling.starts import init
         from bayescase.state import count_observed, make_hyper, new_state
 
         prior = {"lam": 1.0, "c": 50.0, "q": 0.8} if data.bags is None else {"lam": 0.5, "c": 5.0, "q": 0.5}
         self.hyper = make_hyper(S, data.book.n_columns, alpha=0.01, **prior)
-        self.engine = CpuEngine(data, S, 1, threads)
+        self.engine = open_engine(data, S, 1, threads)
         self.rows, self.candidates = self.engine.rows(0), self.engine.candidates
         self.rows.put_labels(init(data, self.hyper, start, np.random.default_rng(0)))
         self.driver = Driver(data, count_observed(data.x, data.bags), self.hyper, self.engine.threads)
@@ -257,7 +257,7 @@ def samplers(folder, n_cases=2000, seconds=20.0):
     """rows against collapsed on some digits: time to the same held-out log probability, and effective samples per second."""
     from scipy.special import logsumexp
 
-    from bayescase.kernels import PARTICLES, log_probability, make_block, make_fold
+    from bayescase.kernels import score_cases
     from bayescase.sampling.diagnostics import ess_bulk
 
     values = digits(folder / "usps_16x16.npz")
@@ -274,10 +274,8 @@ def samplers(folder, n_cases=2000, seconds=20.0):
             trace.append(chain.run(10))
             spent += time.perf_counter() - start
             if len(trace) in (1, 2, 4, 8, 16) or len(trace) % 32 == 0:
-                out = np.zeros((len(held_out.x), PARTICLES))
-                fold = make_fold(data.book, chain.hyper, chain.values(), data.x.shape[1])
-                log_probability(make_block(held_out.cells, data.x.shape[1]), fold, np.uint64(1), out)
-                curve.append((spent, float((logsumexp(out, axis=1) - np.log(PARTICLES)).mean())))
+                found = score_cases(held_out.cases, data.book, [(chain.hyper, chain.values())], np.uint64(1))[0]
+                curve.append((spent, float((logsumexp(found, axis=1) - np.log(found.shape[1])).mean())))
         chain.close()
         trace = np.concatenate(trace)
         kept, per_second = trace[len(trace) // 2 :], len(trace) / spent

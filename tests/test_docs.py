@@ -1,5 +1,6 @@
 """What the documents say is so."""
 
+import ast
 import contextlib
 import importlib
 import inspect
@@ -16,6 +17,7 @@ import bayescase
 from bayescase import BayesianCaseModel
 
 ROOT = Path(__file__).parent.parent
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def test_readme_code_prints_what_the_readme_shows():
@@ -87,6 +89,20 @@ def test_the_architecture_names_every_file_and_no_other_in_the_reading_order():
     assert sorted(named) == sorted(files)
     rooms = [room for room, _ in itertools.groupby(file.split("/")[0].removesuffix(".py") for file in named)]
     assert rooms == re.findall(r"^    (\w+) ", bayescase.__doc__, re.M)
+
+
+def test_the_walks_of_the_architecture_name_functions_that_are_there():
+    walks = (ROOT / "docs/architecture.md").read_text("utf-8").split("## Three walks")[1].split("## Four nouns")[0]
+    steps = re.findall(r"^(\d+)\. (.*)$", walks, re.M)
+    assert [int(number) for number, _ in steps] == 3 * list(range(1, 11))
+    assert all(len(line) < 160 for line in walks.splitlines())
+    for _, step in steps:
+        named = re.findall(r"`([\w/]+\.py):(\w+)`", step)
+        assert named, step
+        for file, name in named:
+            tree = ast.parse((ROOT / "src/bayescase" / file).read_text("utf-8"))
+            defined = {node.name for node in ast.walk(tree) if isinstance(node, DEFINITIONS)}
+            assert name in defined, f"{file}:{name}"
 
 
 def test_every_parameter_and_attribute_is_documented():

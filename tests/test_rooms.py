@@ -152,6 +152,15 @@ def test_kernels_have_one_door():
     assert {one.target for one in inside} == {"kernels/__init__.py"}
 
 
+def test_the_door_of_the_kernels_names_no_engine():
+    """Whoever needs one asks `open_engine` or `open_stored`, and is not told which it is."""
+    engines = [file for file in files() if re.fullmatch(r"kernels/\w+/engine\.py", file)]
+    assert len(engines) == 4
+    inside = {node.name for file in engines for node in files()[file].body if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
+    assert {"CpuEngine", "CudaEngine", "DiskEngine", "ClusterEngine", "CpuRows"} < inside
+    assert not inside & set(bayescase.kernels.__all__)
+
+
 def length(node):
     return node.end_lineno - node.lineno + 1
 

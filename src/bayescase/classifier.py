@@ -186,7 +186,7 @@ class BayesianCaseClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
     def __init__(
         self,
         case_model: BayesianCaseModel | None = None,
-        classifier: Any = None,
+        classifier: BaseEstimator | None = None,
         *,
         by: Literal["memberships", "prototype"] = "memberships",
     ):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from os import PathLike, fspath
 from os import path as os_path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Cluster
 from sklearn.utils import ClassifierTags, Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from . import __version__, predicting
+from . import predicting
 from .errors import BayescaseError, ParameterError, Setting
 from .explaining.agreement import explain_agreement
 from .explaining.cases import explain_case
@@ -52,22 +52,26 @@ from .parameters import (
 )
 from .reading.batches import Source, is_large, open_source
 from .reading.cache import encode_source
-from .reading.encoder import CaseEncoder, fit_encoder, known_encoder, new_codes, new_encoder
+from .reading.encoder import CaseEncoder, fit_encoder, known_encoder, new_codes, new_encoder, one_row
 from .reading.encoding import FeatureTable, describe, types_in_words
 from .reading.partitions import DaskCluster, check_workers, find_client, from_dask, is_dask, lazily
+from .reading.similarity import Ways
 from .reading.tables import Table, TableLike, index_names, read
 from .sampling.checkpoint import seed_of
-from .sampling.diagnostics import Diagnostics, to_arviz
+from .sampling.diagnostics import Diagnostics
 from .sampling.hyper import Learnable
 from .sampling.large import Sample, check_large, find_results, open_large, prepare_large, read_results, save_results
 from .sampling.places import Place, lost_tasks
-from .sampling.problem import Given, Settings, is_int, prepare
+from .sampling.problem import Given, Pins, Settings, is_int, prepare
 from .sampling.prototypes import Candidate
 from .sampling.results import KeptDraws
 from .sampling.run import Report, Run, Watch, run_to_end
 from .sampling.stored import sample_rows
 from .state import Codes
 from .storage import FileFormatError
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 
 class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
@@ -96,8 +100,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         Prior probability that a feature, or an item of a bag that the prototype has, belongs to a subspace. If None, 0.8, and
         0.5 if there are bags. What is to be learned has a diffuse prior and is in `hyperparameters_` with its interval.
     base : {"uniform", "frequency"}, default=None
-        What values are like where nothing is copied: all are as likely, as in the paper, or as frequent as in all cases
-        together, so that a subspace holds what is more common in its cluster than elsewhere. If None, "uniform", and
+        How likely values are where nothing is copied: all alike, as in the paper; or as frequent as in all cases together, so
+        that a subspace holds what is more common in its cluster than elsewhere. If None, "uniform", and
         "frequency" if there are bags.
     similarity : "match", ("within", ε), (function, ε), table or mapping, default="match"
         Which values of a case agree with the prototype's: equal ones; those at most ε away (in units of whole numbers, else in
@@ -133,8 +137,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         agree although they started differently can be trusted more. `fit` also takes labels to start from.
     n_init : int or "auto", default="auto"
         Short runs that each chain makes before its first sweep, on its own: ten sweeps each, from random labels, or every
-        fourth from seeds if the chain's start is "seeded". Then they are crossed two by two, the best of two and their child
-        stays, and the chain goes on from the last one left. 1 makes none, nor do chains that start from "cells" or from labels,
+        fourth from seeds if the chain's start is "seeded". Then runs are crossed two by two: of two runs and their child the
+        best stays. The chain goes on from the last one. 1 makes none, nor do chains that start from "cells" or from labels,
         sampler="collapsed", and tables that are read in parts. "auto" is n_iter / 25, at most 40, so that the search takes
         about as long as the sweeps, and 1 for fewer than 250 sweeps and for more than twenty million cells; with n_iter="auto"
         it goes by max_iter.
@@ -164,8 +168,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     ----------
     prototypes_ : ndarray of shape (n_clusters,)
         Row of the catalogue that is each cluster's prototype; p_s in the paper. It is the most probable member of the cluster,
-        and the most typical of several that are as probable; a case that is empty is none. Clusters go from large to small.
-        If no candidate that may be chosen is a member, it is the most probable one that stands for no other cluster.
+        or the most typical of several that are about as probable; never an empty case. Clusters go from large to small.
+        If no member may be chosen, it is the most probable candidate that stands for no other cluster.
     prototype_cases_ : ndarray of shape (n_clusters, n_features)
         The values of the prototypes; of a bag a tuple of its items.
     prototype_probabilities_ : list of tuples of Candidate
@@ -231,7 +235,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         c: Learnable | None = None,
         q: Learnable | ArrayLike | None = None,
         base: Literal["uniform", "frequency"] | None = None,
-        similarity: Any = "match",
+        similarity: Ways = "match",
         subspace_prior: ArrayLike | None = None,
         sampler: Literal["rows", "collapsed"] = "rows",
         moves: Literal["auto", "none", "cases", "clusters"] = "auto",
@@ -247,7 +251,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         warm_start: bool = False,
         n_jobs: int | None = None,
         device: str = "cpu",
-        client: Any = None,
+        client: Client | None = None,
         random_state: Seed = None,
         verbose: int = 0,
     ):
@@ -283,16 +287,16 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     def fit(
         self,
         X: TableLike,
-        y: Any = None,
+        y: object = None,
         *,
         candidates: TableLike | int | None = None,
-        pins: Mapping[str, Any] | None = None,
+        pins: Pins | None = None,
         prototype_prior: ArrayLike | None = None,
         init: ArrayLike | None = None,
-        case_names: Sequence[Any] | None = None,
+        case_names: Sequence[object] | None = None,
         checkpoint: str | PathLike[str] | None = None,
         cache: str | PathLike[str] | None = None,
-        callback: Callable[[Report], Any] | None = None,
+        callback: Callable[[Report], object] | None = None,
     ) -> BayesianCaseModel:
         """Infer clusters, prototypes and subspaces.
 
@@ -405,7 +409,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         return self
 
     def more(
-        self, n_iter: int, *, checkpoint: str | PathLike[str] | None = None, callback: Callable[[Report], Any] | None = None
+        self, n_iter: int, *, checkpoint: str | PathLike[str] | None = None, callback: Callable[[Report], object] | None = None
     ) -> BayesianCaseModel:
         """Run longer: the result is that of one run of all the sweeps together, from the same starts.
 
@@ -541,7 +545,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         if sample.files:
             self.labels_, self.memberships_ = read_results(sample)
 
-    def name_cases(self, names: Sequence[Any] | None) -> BayesianCaseModel:
+    def name_cases(self, names: Sequence[object] | None) -> BayesianCaseModel:
         """Give the cases names, which explanations then use and `save` keeps.
 
         Parameters
@@ -558,7 +562,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         self._show(self.fitted_.named(check_names(names, len(self.fitted_.data.candidates))))
         return self
 
-    def name_clusters(self, names: Sequence[Any] | Mapping[int, Any] | None = None) -> BayesianCaseModel:
+    def name_clusters(self, names: Sequence[object] | Mapping[int, object] | None = None) -> BayesianCaseModel:
         """Give the clusters names, which explanations, plots and reports then use and `save` keeps.
 
         Parameters
@@ -679,7 +683,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             return np.concatenate([predicting.log_probabilities(self.fitted_, part, n_jobs) for part in self._encode_parts(X)])
         return predicting.log_probabilities(self.fitted_, self._encode(X), n_jobs)
 
-    def score(self, X: TableLike, y: Any = None) -> float:
+    def score(self, X: TableLike, y: object = None) -> float:
         """Mean log predictive probability of a case; larger is better.
 
         Parameters
@@ -762,29 +766,12 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         """
         check_is_fitted(self)
         if is_int(X):
-            return explain_case(self.fitted_, self._at_hand(int(X)))
-        if isinstance(X, Mapping):
-            bags = {bag.name for bag in self.fitted_.encoding.bags if bag.source == "lists"}
-            X = {name: value if is_column(value, name in bags) else [value] for name, value in X.items()}
-        case = self._encode(X)
+            sample = self.fitted_.sample
+            return explain_case(self.fitted_, int(X) if sample is None else sample.place_of(int(X)))
+        case = self._encode(one_row(X, self.fitted_.encoding) if isinstance(X, Mapping) else X)
         if case.n_rows != 1:
             raise ParameterError("explain_case takes one case, not {n}.", n=case.n_rows)
         return explain_case(self.fitted_, case)
-
-    def _at_hand(self, row: int) -> int:
-        """The case of the fit that is this row of the table."""
-        sample = self.fitted_.sample
-        if sample is None or not 0 <= row < sample.n_cases:
-            return row
-        found = int(np.searchsorted(sample.rows, row))
-        if found == len(sample.rows) or sample.rows[found] != row:
-            raise ParameterError(
-                "The model has {n} of the {all} cases at hand, and case {row} is not among them: give its values instead.",
-                n=len(sample.rows),
-                all=sample.n_cases,
-                row=row,
-            )
-        return found
 
     def explain_pair(self, first: int, second: int) -> PairExplanation:
         """How two clusters differ.
@@ -930,13 +917,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             The first with ArviZ 1.x, the second with 0.x.
         """
         check_is_fitted(self)
-        fitted, S = self.fitted_, self.n_clusters_
-        kept, draws, names = fitted.kept, fitted.draws, fitted.encoding.column_names
-        sweeps = np.arange(kept.first, kept.end, 1 if draws is None else fitted.plan.thin)
-        more = {} if draws is None else {"prototype": draws.p[..., :S], "subspace": draws.omega[:, :, :S]}
-        dims = {"prototype": ("cluster",), "subspace": ("cluster", "feature")}
-        about = {"inference_library": "bayescase", "inference_library_version": __version__}
-        return to_arviz(fitted.trace, sweeps, more, dims, {"cluster": np.arange(S), "feature": names}, about)
+        return self.fitted_.to_arviz()
 
     # --- files --------------------------------------------------------------------------------------------------------
 
@@ -1001,10 +982,3 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     def __getstate__(self) -> dict[str, Any]:
         kept = super().__getstate__().items()  # threads and files cannot be pickled
         return {name: None if name == "client" else value for name, value in kept if name not in ("_run", "_place")}
-
-
-def is_column(value: Any, bag: bool) -> bool:
-    """Is it a column of cases? A list of words may also be the items of one case, if the feature is a bag."""
-    if isinstance(value, (str, bytes, set, frozenset)) or not hasattr(value, "__len__"):
-        return False
-    return not bag or any(isinstance(each, (list, tuple, set, frozenset, np.ndarray)) for each in value)

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import storage
+from . import __version__, storage
 from .errors import Setting
 from .reading.columns import Columns
 from .reading.encoding import Encoding
-from .sampling.diagnostics import TRACED, Diagnostics, at_the_cap, diagnose, stopped_early
+from .sampling.diagnostics import TRACED, Diagnostics, at_the_cap, diagnose, stopped_early, to_arviz
 from .sampling.differing import Differing, differing
 from .sampling.filing import NUMBERS, check_problem, need, need_codes, need_numbers, problem_from_parts, problem_parts
 from .sampling.folding import Folds
@@ -32,7 +32,7 @@ from .sampling.structure import has_structure, without_structure
 from .sampling.tree import Found, Tree, make_tree
 from .state import Data, Hyper
 
-FULL = 0.05  # from this probability of all clusters being in use on, there may be more
+FULL = 0.05  # if all clusters are in use with this probability, there may be more
 PARTS = ("data", "book", "given", "posterior", "trace", "hyper", "draws", "sample")  # of a file
 
 
@@ -64,7 +64,7 @@ class Fitted:
 
     @classmethod
     def of_run(cls, run: Run, case_names: tuple[str, ...] | None = None, results: Path | None = None) -> Fitted:
-        """What the chains of a run have found so far. `results`: where those of all cases go, if these are not in memory."""
+        """What the chains of a run have found so far. `results`: folder for those of all cases, if these are not in memory."""
         problem, draws, sample = run.problem, run.draws(), None
         if results is not None:
             problem, posterior, sample = summarise_large(problem, draws.chains, results)
@@ -88,7 +88,7 @@ class Fitted:
 
     @property
     def encoding(self) -> Encoding:
-        """What the columns were."""
+        """How the columns were read."""
         return self.problem.encoding
 
     @cached_property
@@ -122,11 +122,11 @@ class Fitted:
         return len(self.trace["log_joint"])
 
     def name_of(self, row: int) -> str:
-        """Of a row of the catalogue."""
+        """The name of a row of the catalogue."""
         return f"case {int(row)}" if self.case_names is None else self.case_names[int(row)]
 
     def name_of_case(self, row: int) -> str:
-        """Of a case; it has one of its own if prototypes are chosen from the cases themselves."""
+        """The name of a case: that of its row of the catalogue, if prototypes are chosen from the cases."""
         if self.data.own_cases:
             return self.name_of(row)
         return f"case {int(row if self.sample is None else self.sample.rows[row])}"
@@ -156,7 +156,7 @@ class Fitted:
 
     @cached_property
     def tree(self) -> Tree:
-        """Which clusters may be told as one; if this is folded, which of the whole."""
+        """Which clusters may be told as one; of a folded fit, the tree of the whole."""
         if self.whole is not None:
             return self.whole.tree
         return make_tree(Found(self.data, self.hyper, self.labels, self.posterior.p, self.plan.seed))
@@ -281,7 +281,7 @@ class Fitted:
 
     @cached_property
     def n_clusters_probabilities(self) -> dict[int, float] | None:
-        """Of each number of clusters in use, if that was to be found."""
+        """The probability of each number of clusters in use; None unless it was to be found."""
         if "clusters_in_use" not in self.trace:
             return None
         found, times = np.unique(self.pooled("clusters_in_use"), return_counts=True)
@@ -298,10 +298,20 @@ class Fitted:
         probabilities = self.n_clusters_probabilities or {}
         return self.n_labels < self.n_cases and probabilities.get(self.n_labels, 0.0) >= FULL
 
+    def to_arviz(self) -> Any:
+        """The chains as ArviZ takes them; `BayesianCaseModel.to_arviz` says what they have."""
+        S, draws, kept = self.n_clusters, self.draws, self.kept
+        sweeps = np.arange(kept.first, kept.end, 1 if draws is None else self.plan.thin)
+        more = {} if draws is None else {"prototype": draws.p[..., :S], "subspace": draws.omega[:, :, :S]}
+        dims = {"prototype": ("cluster",), "subspace": ("cluster", "feature")}
+        coords = {"cluster": np.arange(S), "feature": self.encoding.column_names}
+        about = {"inference_library": "bayescase", "inference_library_version": __version__}
+        return to_arviz(self.trace, sweeps, more, dims, coords, about)
+
     # --- files ----------------------------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to one file: arrays and JSON, no pickle. Of what is folded, the whole and how it is folded."""
+        """Write to one file: arrays and JSON, no pickle. Of a folded fit, the whole and how it is folded."""
         if self.whole is not None:
             fold = {"groups": [list(group) for group in self.groups], "cluster_names": self.cluster_names}
             replace(self.whole, case_names=self.case_names, settings=self.settings)._write(path, fold)
@@ -363,7 +373,7 @@ class Fitted:
 
 
 def refold(fitted: Fitted, fold: dict[str, Any] | None) -> Fitted:
-    """Folded as it was when it was written."""
+    """Fold the whole as it was when it was saved."""
     if fold is None:
         return fitted
     groups, names = tuple(tuple(group) for group in fold["groups"]), fold["cluster_names"]

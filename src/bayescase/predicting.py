@@ -1,4 +1,4 @@
-"""New cases and a Fitted: where they belong, how probable they are, and cases that never were."""
+"""New cases and a Fitted: where they belong, how probable they are; and simulated cases."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import numpy as np
 from scipy.special import logsumexp
 
 from .fitted import Fitted
-from .kernels import PARTICLES, fold_in, log_probability
 from .reading.encoder import new_codes
 from .reading.tables import TableLike
-from .sampling.folding import FOLD, Folds
+from .sampling.folding import Folds
+from .sampling.hyper import log_gammas
 from .state import Cells, Codes
 
-SCORE, DRAW = 1 << 21, 1 << 22  # streams of random numbers beside FOLD
+DRAW = 1 << 22  # a stream of random numbers beside those of `sampling.folding`
 
 
 def memberships(fitted: Fitted, cases: Codes, n_jobs: int = 1, device: str = "cpu") -> np.ndarray:
@@ -33,39 +33,25 @@ class Folding:
     def __call__(self, X: TableLike) -> np.ndarray:
         cases = new_codes(self.encoding, X, "BayesianCaseModel")
         if self.wanted == "scores":
-            return estimate(self.folds, cases)
+            return self.folds.log_probabilities(cases)
         shares = self.folds.memberships(cases)
         return shares.argmax(axis=1) if self.wanted == "labels" else shares
 
 
 def memberships_by_draw(fitted: Fitted, cases: Codes) -> np.ndarray:
     """(draws, N, S) The same by each draw of φ that was kept for new cases."""
-    folds = fitted.folds
-    each = np.zeros((len(folds), cases.n_rows, folds.n_clusters))
-    folds.each(cases, FOLD, 1, lambda block, rows, d, fold, seed: fold_in(block, fold, seed, each[d, rows]))
-    return folds.gather(each / each.sum(axis=2, keepdims=True))
+    return fitted.folds.memberships_by_draw(cases)
 
 
 def log_probabilities(fitted: Fitted, cases: Codes, n_jobs: int = 1) -> np.ndarray:
     """(N,) Log predictive probability of cases, averaged over draws of φ."""
-    return estimate(fitted.folds, cases, n_jobs)
-
-
-def estimate(folds: Folds, cases: Codes, n_jobs: int = 1) -> np.ndarray:
-    value = np.zeros((len(folds), cases.n_rows, PARTICLES))
-
-    def of_rows(block: Any, rows: slice, d: int, fold: Any, seed: Any) -> None:
-        log_probability(block, fold, seed, value[d, rows])
-
-    folds.each(cases, SCORE, n_jobs, of_rows)
-    by_case = value.transpose(1, 0, 2).reshape(cases.n_rows, -1)  # a case is summed alike in any company
-    return logsumexp(by_case, axis=1) - np.log(by_case.shape[1])
+    return fitted.folds.log_probabilities(cases, n_jobs)
 
 
 def sample(fitted: Fitted, n: int, seed: Any = None) -> tuple[Codes, np.ndarray]:
     """n cases from the posterior predictive distribution, and their labels: those of most cells.
 
-    How many items a bag has is not modelled: as many as that of a case of the fit, chosen at random.
+    The model does not draw how many items a bag has: as many as the bag of a random case of the fit.
     """
     rng = np.random.default_rng([fitted.plan.seed, DRAW] if seed is None else seed)
     tables, prior, book, folds = fitted.posterior.tables, fitted.posterior.prior, fitted.data.book, fitted.folds
@@ -105,7 +91,7 @@ def sample_items(fitted: Fitted, which: np.ndarray, pi: np.ndarray, n_is: np.nda
 
 def log_dirichlet(shape: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Dirichlet draws, one per row, on the log scale: small shapes underflow."""
-    log_gamma = np.log(rng.gamma(shape + 1.0)) + np.log(rng.random(shape.shape)) / shape
+    log_gamma = log_gammas(shape, rng)
     return log_gamma - logsumexp(log_gamma, axis=1, keepdims=True)
 
 

@@ -60,8 +60,8 @@ def test_a_command_replaces_what_it_wrote_and_nothing_else(folder, tmp_path, nam
 def test_a_model_replaces_a_model_only(folder, tmp_path):
     data, path = folder / "data.csv", tmp_path / "m"
     fitting = ("fit", data, "-k", 2, "--id", "case", *SHORT, "-o", path)
-    call(*fitting)
-    call(*fitting)
+    assert call(*fitting).stderr.endswith(f"The model is saved in {path}.\n")
+    assert call(*fitting).stderr.endswith(f"The model is saved in {path}, in place of the file that was there.\n")
     path.write_text("a,b\n1,2\n")
     assert "did not write it; give another path, or use --force" in refused(*fitting)
     call(*fitting, "--force", "--checkpoint", tmp_path / "run")

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from bayescase import BayesianCaseModel
-from bayescase.explaining.clusters import explain_cluster
 from bayescase.explaining.explanation import SHOWN, ClusterExplanation, ModelExplanation
 from bayescase.explaining.parts import Prototype, as_set
 from bayescase.explaining.words import percent
@@ -270,13 +269,6 @@ def test_a_card_of_a_set_has_what_the_prototype_has(recipes):
         assert [key for _, key in items] == sorted((row[name].key for name, _ in items), reverse=True)
         assert len(cluster.card(4).has) <= 4
         assert cluster.card(4).more == max(len(cluster.more_often) - 4, 0)
-
-
-def test_one_cluster_can_be_asked_for(words):
-    assert explain_cluster(words.fitted_, 1) == words.explain().cluster(1)
-    for wrong in (-1, 3, True, "0", 1.0, None):
-        with pytest.raises(ValueError, match="There is no cluster"):
-            explain_cluster(words.fitted_, wrong)
 
 
 def test_words_for_true_and_false_make_a_set():

@@ -12,7 +12,7 @@ from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 
-from bayescase.kernels import CpuEngine
+from bayescase.kernels.cpu.engine import CpuEngine
 from bayescase.kernels.cuda.engine import CudaEngine
 from bayescase.kernels.cuda.machine import Cuda
 from bayescase.sampling.starts import init

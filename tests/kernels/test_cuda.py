@@ -1,6 +1,6 @@
 """The kernels for GPUs, compiled for this computer: the same integers as the CPU's, row by row. No GPU is needed.
 
-With a GPU, `benchmarks/gpu_ladder.py` runs the same comparisons, and the statistical tests, on it.
+With a GPU, `python -m tests.kernels.gpu_ladder` runs the same comparisons, and the statistical tests, on it.
 """
 
 import builtins
@@ -11,7 +11,8 @@ import pytest
 
 from bayescase import BayesianCaseModel
 from bayescase.errors import ParameterError
-from bayescase.kernels import CpuEngine, Driver, opening, stream, sweeps
+from bayescase.kernels import Driver, opening, stream, sweeps
+from bayescase.kernels.cpu.engine import CpuEngine
 from bayescase.kernels.cuda import engine as engine_room
 from bayescase.kernels.cuda import machine
 from bayescase.kernels.cuda.engine import CudaEngine

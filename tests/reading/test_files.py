@@ -1,6 +1,7 @@
 """Files of every kind become tables, and what is wrong with one is said in a sentence."""
 
 import bz2
+import csv
 import gzip
 import io
 import json
@@ -151,6 +152,14 @@ def test_a_very_wide_header(write):
     assert data.table.names == names
     with pytest.raises(ValueError, match=r"--id names 'f100000'.*did you mean"):
         data.position("f100000", "--id")
+
+
+def test_a_cell_may_be_a_book(write):
+    """Texts are bags. Python's reader alone would stop at 131,072 characters."""
+    limit, book = csv.field_size_limit(), "word " * 50_000
+    data = read_file(write(f"title,text\nA,{book}\nB,short\n"))
+    assert [len(cell) for cell in data.table.columns[1]] == [len(book) - 1, 5]
+    assert csv.field_size_limit() == limit
 
 
 BAD = {

@@ -11,6 +11,7 @@ from scipy.stats import binom
 from sklearn.model_selection import GridSearchCV
 
 from bayescase import BayesianCaseModel, FileFormatError
+from bayescase.cli.errors import in_options
 from bayescase.fitted import Fitted
 from bayescase.model import log_joint, simulate
 from bayescase.sampling.hyper import gamma_of
@@ -175,8 +176,11 @@ def test_too_few_clusters_allowed_is_said(planted):
 def test_cases_too_wide_to_charge_for_are_said(sampler):
     """600 fair coins have 416 nats, 900 have 624."""
     wide = np.random.default_rng(0).integers(2, size=(60, 900))
-    with pytest.warns(UserWarning, match=r"Cases of 6\d\d nats each are too wide for n_clusters='auto'"):
+    with pytest.warns(UserWarning, match=r"holds 6\d\d nats .* than n_clusters='auto' can") as warned:
         fit(wide, KINDS["auto"], sampler, n_iter=2, max_clusters=60)
+    said = next(in_options(w.message) for w in warned if "nats" in str(w.message))
+    assert "more than -k auto can" in said
+    assert said.endswith("choose the number of clusters by `bayescase select`.")
     assert fit(wide[:, :600], KINDS["auto"], sampler, n_iter=100).n_clusters_ == 1
 
 

@@ -12,15 +12,15 @@ class Bench:
     """Rows, candidates, a driver and a state around labels z; `sweep` moves them. With a `machine`, the rows lie there."""
 
     def __init__(self, data, hyper, z, mutant=None, n_jobs=1, n_blocks=1, machine=None):
-        kernels = package(mutant, "kernels")
+        kernels, cpu = package(mutant, "kernels"), package(mutant, "kernels.cpu.engine")
         self.data, self.hyper, S = data, hyper, len(hyper.beta)
         labels = np.ascontiguousarray(z, dtype=smallest_int(S)) if z.dtype == np.int64 else z
         self.shape, self.machine = z.shape, machine
         if machine is None:
             self.threads = kernels.Threads(data, S, n_jobs, n_blocks)
-            self.rows = kernels.CpuRows(self.threads, data, labels, S)
+            self.rows = cpu.CpuRows(self.threads, data, labels, S)
             self.rows.block = self.rows.block._replace(x=np.array(self.rows.block.x))  # so that cases can be drawn anew
-            self.candidates = kernels.CpuCandidates(self.threads, data)
+            self.candidates = cpu.CpuCandidates(self.threads, data)
         else:
             engine = CudaEngine(data, S, 1, n_jobs, machine)
             self.threads, self.rows, self.candidates = engine.threads, engine.rows(0), engine.candidates

@@ -32,3 +32,12 @@ def smallest(p_values):
     """Bonferroni over a dictionary of p-values: (adjusted p, which)."""
     which = min(p_values, key=p_values.get)
     return min(1.0, p_values[which] * len(p_values)), which
+
+
+def assert_rejected(p_values_of, n):
+    """Of most mutants a sixth of the draws is enough."""
+    for draws in (n // 6, n):
+        result = p_values_of(draws)
+        if smallest(result)[0] < REJECT_BELOW / 100:
+            return
+    raise AssertionError(result)

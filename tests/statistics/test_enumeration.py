@@ -12,7 +12,7 @@ from bayescase.sampling import hyper as hyper_
 from bayescase.sampling.starts import init
 
 from .chains import Bench
-from .judge import REJECT_BELOW, pearson, smallest
+from .judge import REJECT_BELOW, assert_rejected, pearson, smallest
 from .mutants import MUTANTS, ROWS_ONLY, break_function
 from .problems import enumerate_posterior, log_prior_of_rows, tiny, tiny_bags, tiny_pinned
 
@@ -150,15 +150,6 @@ def test_long_run(exact, sampler):
     data, hyper, answer = exact
     result = p_values(data, hyper, answer, run(None, data, hyper, sampler, 30_000))
     assert smallest(result)[0] > REJECT_BELOW, result
-
-
-def assert_rejected(p_values_of, n):
-    """Of most mutants a sixth of the draws is enough."""
-    for draws in (n // 6, n):
-        result = p_values_of(draws)
-        if smallest(result)[0] < REJECT_BELOW / 100:
-            return
-    raise AssertionError(result)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bayescase.kernels import driver, make_block, width_of
+from bayescase.kernels import driver
 from bayescase.state import make_data, make_hyper
 
 from .chains import Bench
@@ -32,7 +32,6 @@ def redrawn(name, n=DRAWS):
     rng = np.random.default_rng(3)
     S, M, W = exact.cluster.shape[1:]
     chain = Bench(data, hyper, exact.z[0].astype(np.uint8).reshape(data.x.shape if data.bags is None else -1))
-    cells, _, held = chain.rows.take(np.arange(len(data.x)))
     observed = data.cells.codes >= 0
     power = S ** np.arange(observed.sum())
     places = {int(state[observed] @ power): k for k, state in enumerate(exact.z)}
@@ -42,8 +41,7 @@ def redrawn(name, n=DRAWS):
         p, w = np.divmod([rng.choice(M * W, p=of.ravel() / of.sum()) for of in exact.cluster[k]], W)
         chain.put(p, exact.subspaces[w])
         z = chain.rows.labels()
-        block = make_block(cells, width_of(data), z, held)
-        chain.driver.redraw(hyper, chain.state, block, np.uint64(rng.integers(1 << 63)))
+        chain.driver.redraw(hyper, chain.state, data.cells, z, data.z_held, np.uint64(rng.integers(1 << 63)))
         seen[places[int(z[observed].astype(int) @ power)]] += 1
         moved += (z[observed] != exact.z[k][observed]).sum()
     return pearson(seen, n * exact.prob), moved / (n * observed.sum())

@@ -58,6 +58,7 @@ DATA = {  # what is given or done, not set
     "X": "The data",
     "n_samples": "The number of cases",
     "fold": "`bayescase fold`",
+    "select_n_clusters": "`bayescase select`",
     "explain_differences": "`bayescase explain --differences`",
 }
 OF_STUDIES = (  # parameters that are called as their options

@@ -164,6 +164,7 @@ def finish(
     model: BayesianCaseModel, data: str, output: str | None, as_json: bool, label: tuple[str, Sequence[Any]] | None = None
 ) -> None:
     """Save the model, print it, and compare it with a known grouping, if there is one."""
+    former = output is not None and os.path.exists(output) and os.path.getsize(output) > 0
     saved, problem = save(model, output)
     scores = None if label is None else agreement(label[1], model.labels_)
     if as_json:
@@ -177,9 +178,8 @@ def finish(
     if problem is not None:
         raise ValueError(problem)
     as_far = ", as far as it came," if model.interrupted_ else ""
-    click.echo(
-        f"The model{as_far} is {f'saved in {saved}' if saved else 'not saved: name a file with -o to keep it'}.", err=True
-    )
+    where = f"saved in {saved}{', in place of the file that was there' if former else ''}"
+    click.echo(f"The model{as_far} is {where if saved else 'not saved: name a file with -o to keep it'}.", err=True)
     if model.interrupted_:
         click.get_current_context().exit(STOPPED)
 

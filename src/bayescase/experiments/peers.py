@@ -15,7 +15,6 @@ from .sets import FILES, load, reachable
 
 OURS = "bayescase"
 HELD_OUT = 5  # every fifth case is set aside
-DASH = "—"
 
 
 def source(settings: dict, data: Path | None) -> str:

@@ -1,4 +1,4 @@
-"""Which members of a cluster agree with its prototype: and the members that fit worst."""
+"""Which members of a cluster agree with its prototype, and which members fit worst."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from .agreement import criticise
 from .explanation import ClusterExplanation, ModelExplanation
 from .parts import Contrast, Distinction, FeatureRole, SharedValue
 from .telling import Told, group, rest, tell_apart
-from .view import View, check_cluster, view_of
+from .view import View, view_of
 
 CANDIDATES = 10  # cases that could stand for a cluster
 ALIKE = 20  # other clusters that a cluster is contrasted with
@@ -52,22 +52,6 @@ def explain(fitted: Fitted) -> ModelExplanation:
         capped=fitted.capped,
         folded_from=None if fitted.whole is None else fitted.whole.n_clusters,
     )
-
-
-def explain_cluster(fitted: Fitted, s: int) -> ClusterExplanation:
-    """What one cluster is.
-
-    Parameters
-    ----------
-    fitted : Fitted
-    s : int
-        Its number.
-
-    Returns
-    -------
-    ClusterExplanation
-    """
-    return make_cluster(view_of(fitted), check_cluster(fitted, s))
 
 
 def make_cluster(view: View, s: int) -> ClusterExplanation:

@@ -29,7 +29,7 @@ from .parts import (
     most_telling,
 )
 from .records import Explanation
-from .words import any_of, counted, cut, listed, percent, phrase
+from .words import any_of, cluster_title, counted, cut, listed, percent, phrase
 
 FLAT = 0.25  # a prototype that is less probable stands for its cluster only if no two others are nearly as probable
 SHOWN = 8  # distinctions that are printed
@@ -302,8 +302,7 @@ class CaseExplanation(Explanation):
 
     def title_of(self, cluster: int) -> str:
         """ "cluster 3 (pasta, parmesan)"."""
-        name = next((m.name for m in self.memberships if m.cluster == cluster), "")
-        return f"cluster {cluster} ({name})" if name else f"cluster {cluster}"
+        return cluster_title(cluster, next((m.name for m in self.memberships if m.cluster == cluster), ""))
 
     def __str__(self) -> str:
         agrees, of = self.agreement

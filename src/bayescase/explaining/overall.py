@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from .parts import TreeNode
 from .records import Explanation
-from .words import counted, cut, listed, percent
+from .words import cluster_title, counted, cut, listed, percent
 
 ALL = 0.9  # from this share on, nearly all
 CASES, FLOWS = 20, 5  # that are printed
@@ -225,8 +225,7 @@ class DifferencesExplanation(Explanation):
 
     def title_of(self, cluster: int) -> str:
         """ "cluster 3 (pasta, parmesan)"."""
-        name = next((c.name for c in self.clusters if c.cluster == cluster), "")
-        return f"cluster {cluster} ({name})" if name else f"cluster {cluster}"
+        return cluster_title(cluster, next((c.name for c in self.clusters if c.cluster == cluster), ""))
 
     def moves(self, way: Way) -> tuple[str, ...]:
         """What is otherwise in another way to cluster the cases, in words, the largest first.

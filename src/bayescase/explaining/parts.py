@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import expm1
 from typing import Any
 
-from .words import cut, percent, phrase
+from .words import cluster_title, cut, percent, phrase
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,9 @@ class Distinction:
     bits : float
         How telling that is, from 0 to 1 (`bayescase.explaining.telling`).
     like_prototype : bool
-        Is the prototype that is shown so, too? It has one of the values or, of something that is rare here, does not have it.
+        Does the shown prototype have one of the values? For something that is rare here: does it lack it?
     probability : float
-        Posterior probability that it is key: that the feature belongs to the subspace, and the prototype is so.
+        Posterior probability that it is key: that the feature belongs to the subspace, and the prototype is like that.
     key : bool
         Is that above one half?
     """
@@ -78,7 +78,7 @@ class Distinction:
 
     @property
     def role(self) -> str:
-        """ "key 97%"; "" if it cannot be, as an item that is absent."""
+        """ "key 97%"; "" where it cannot be, such as for an absent item."""
         return f"key {percent(self.probability)}" if self.probability else ""
 
 
@@ -135,7 +135,7 @@ class FeatureRole:
         return phrase(self.name, self.value)
 
     @property
-    def unlike(self) -> bool:
+    def sets_apart(self) -> bool:
         """Is the prototype's value more common here, in a feature that sets the cluster apart?"""
         return self.bits > 0 and self.share is not None and self.share > (self.elsewhere or 0.0)
 
@@ -368,7 +368,7 @@ class Side:
     @property
     def title(self) -> str:
         """ "cluster 3 (pasta, parmesan)"."""
-        return f"cluster {self.cluster} ({self.name})" if self.name else f"cluster {self.cluster}"
+        return cluster_title(self.cluster, self.name)
 
 
 @dataclass(frozen=True)

@@ -83,10 +83,10 @@ def rest(fitted: Fitted, s: int) -> Group:
 
 
 def tell_apart(fitted: Fitted, here: Group, there: Group) -> Told:
-    """For each feature the set of values that is most telling, of those that are each more common here than by chance.
+    """For each feature its most telling set of values, among those more common here than chance explains.
 
-    Such a set is the values with the largest ratio of shares, as many of them as tell most. That something is absent is never
-    said: of a feature that says whether something is there, it is said that this is common here, or that it is rare.
+    The set has the values with the largest ratio of shares, as many as tell most. Absence is never told as such: of a feature
+    that is present or absent, presence is told as common here, or as rare.
     """
     columns, offset = fitted.columns, fitted.columns.offset
     feature = columns.column  # of each value

@@ -32,10 +32,6 @@ class Values:
         """The value of feature j with this code; None if it is missing."""
         return None if code < 0 else self.shown[j][code - self.offset[j]]
 
-    def of_row(self, codes: np.ndarray) -> list[Any]:
-        """The values of a case."""
-        return [self.of(j, code) for j, code in enumerate(codes.tolist())]
-
     def words(self, j: int, codes: Sequence[int]) -> str:
         """Feature j and some of its values: "onion", "coat = long or curly"."""
         return phrase_of(self.features[j], [int(code - self.offset[j]) for code in codes], self.optional[j])
@@ -48,7 +44,7 @@ def agreeing_codes(fitted: Fitted, s: int) -> np.ndarray:
     single = prototype[: columns.n_single]
     for u in single[single >= 0]:
         agrees[book.k_idx[book.k_ptr[u] : book.k_ptr[u + 1]]] = True
-    agrees[prototype[columns.n_single :]] = True  # an item that it lacks agrees if it is lacking
+    agrees[prototype[columns.n_single :]] = True  # where the prototype lacks an item, to lack it agrees
     return agrees
 
 

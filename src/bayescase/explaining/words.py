@@ -90,6 +90,11 @@ def cut(words: object, most: int) -> str:
     return line if len(line) <= most else line[: most - 1].rstrip(" …") + "…"
 
 
+def cluster_title(number: int, name: str) -> str:
+    """ "cluster 3 (pasta, parmesan)"."""
+    return f"cluster {number} ({name})" if name else f"cluster {number}"
+
+
 def counted(n: int, what: str = "case") -> str:
     """ "1 case", "2,000 cases", "3 people"."""
     if what == "person" and n != 1:

@@ -1,36 +1,27 @@
 """The equations compiled, and the engines that run them. The rest of the package uses what is named here and nothing else.
 
-`contract` says what an engine must offer; the CPU is one, a GPU another. `Driver` and `sweeps` move a chain.
+`contract` says what an engine must offer, `open_engine` and `open_stored` choose one. `Driver` and `sweeps` move a chain.
 """
 
-from .cluster.engine import ClusterEngine
 from .contract import Best, Candidates, Counts, Engine, Moved, Rows
-from .cpu.engine import Block, CpuCandidates, CpuEngine, CpuRows, make_block, width_of
 from .cpu.means import copied
 from .cpu.moves import Sides, Units, collect, fill_rough, split
-from .cpu.newcases import PARTICLES, fold_in, log_probability, make_fold, row_hashes
+from .cpu.newcases import Given, fold_by_table, row_hashes, score_cases
 from .cpu.profiles import best_profile, row_means, value_counts
 from .cpu.threads import Threads, threads_for
-from .disk.engine import DiskEngine
 from .driver import Driver, sweeps
 from .evidence import ClusterEvidence
-from .opening import check_device, fold_cases, open_engine
+from .opening import check_device, fold_cases, open_engine, open_stored
 from .rng import stream
 
 __all__ = [
-    "PARTICLES",
     "Best",
-    "Block",
     "Candidates",
-    "ClusterEngine",
     "ClusterEvidence",
     "Counts",
-    "CpuCandidates",
-    "CpuEngine",
-    "CpuRows",
-    "DiskEngine",
     "Driver",
     "Engine",
+    "Given",
     "Moved",
     "Rows",
     "Sides",
@@ -41,18 +32,16 @@ __all__ = [
     "collect",
     "copied",
     "fill_rough",
+    "fold_by_table",
     "fold_cases",
-    "fold_in",
-    "log_probability",
-    "make_block",
-    "make_fold",
     "open_engine",
+    "open_stored",
     "row_hashes",
     "row_means",
+    "score_cases",
     "split",
     "stream",
     "sweeps",
     "threads_for",
     "value_counts",
-    "width_of",
 ]

@@ -47,7 +47,7 @@ def folder() -> str | None:
 
 
 def forget_others(place: Path, current: Path) -> None:
-    """Delete what old versions have left, but the newest few: another process may be running them."""
+    """Delete the folders of old versions, except the newest few, which other processes may be using."""
     others = [path for path in place.glob("compiled-*") if path != current]
     for path in sorted(others, key=lambda path: path.stat().st_mtime, reverse=True)[KEPT:]:
         shutil.rmtree(path, ignore_errors=True)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Counts(NamedTuple):
-    """What z amounts to."""
+    """The counts of z."""
 
     n_sv: np.ndarray  # (ΣV, S) cells of cluster s with value v
     n_rows: np.ndarray  # (S, longest row + 1) rows with n_is = n
@@ -31,7 +31,7 @@ class Moved(NamedTuple):
     """What an update of z changed."""
 
     delta: np.ndarray  # (ΣV, S) change of n_sv
-    n_rows: np.ndarray  # (S, longest row + 1) rows with n_is = n, anew
+    n_rows: np.ndarray  # (S, longest row + 1) rows with n_is = n, after it
     main: np.ndarray  # (S,) rows most of whose cells have label s
     moved: np.ndarray  # (2,) cells moved, rows relabelled
     purity_sum: np.ndarray  # (1,) Σ_i max_s n_is / n_i in units of 2⁻³²: an integer adds up in any order
@@ -77,7 +77,7 @@ class Best(NamedTuple):
         return cls(np.full(S, -np.inf), np.zeros(S, np.int64), np.full((S, most), -1), np.zeros(S))
 
     def offer(self, score: np.ndarray, row: np.ndarray) -> None:
-        """The best of one more block of candidates; of equals the first counts."""
+        """Take in the best of one more block of candidates; the first of equals wins."""
         score = score[: len(row)]
         better = (score > self.score) | ((score == self.score) & (row < self.row))
         self.score[better], self.row[better] = score[better], row[better]
@@ -87,7 +87,7 @@ class Rows(Protocol):
     """One chain's rows and their labels z, wherever they live, with the running mean of their memberships."""
 
     def recount(self, n_values: int) -> Counts:
-        """The counts of z, from nothing."""
+        """Count z from scratch."""
 
     def update_z(self, tables: Tables, key: np.uint64, by_cell: bool = True) -> Moved:
         """Draw the labels of all rows given φ: relabel moves, and cell moves if `by_cell`."""
@@ -97,10 +97,10 @@ class Rows(Protocol):
         """(N, S) Their mean so far, label by label."""
 
     def new_means(self, keep_former: bool = False) -> None:
-        """Begin the mean of the memberships anew; the former one may stay at hand, at half precision."""
+        """Restart the mean of the memberships; `keep_former` keeps the old one, at half precision."""
 
     def drop_former(self) -> None:
-        """The former mean is not needed any more."""
+        """Forget the former mean."""
 
     def former_memberships(self) -> np.ndarray | Mapped:
         """(N, S) The former mean."""
@@ -112,10 +112,10 @@ class Rows(Protocol):
         """mean += weight (E[π | z] − mean), label s counted as to[s]."""
 
     def take(self, rows: np.ndarray) -> tuple[Cells, np.ndarray, np.ndarray]:
-        """Of some rows the cells, their labels, and the label that each row is held at, -1 if none."""
+        """(cells, their labels, the label that each row is held at or -1) of some rows."""
 
     def put(self, rows: np.ndarray, z: np.ndarray) -> None:
-        """Give the cells of some rows other labels. The caller keeps the counts."""
+        """Give the cells of some rows other labels. The caller updates the counts."""
 
     def start(self, labels_of: Callable[[slice, Cells], np.ndarray]) -> None:
         """Give all cells labels: labels_of(rows, their cells), part by part, in order."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..state import Data, Hyper, State
+from ..state import Cells, Data, Hyper, State
 from .contract import Candidates, Moved, Rows
 from .cpu.bags import (
     add_bag_values,
@@ -24,7 +24,7 @@ from .cpu.bags import (
     update_bag_omega,
 )
 from .cpu.collapsed import reseat, update_z_collapsed
-from .cpu.engine import Block, CpuRows, make_block
+from .cpu.engine import CpuRows, make_block
 from .cpu.means import add_values
 from .cpu.redraw import draw_pairs, move_cases
 from .cpu.tables import (
@@ -69,7 +69,7 @@ class Driver:
         self.use(hyper)
 
     def use(self, hyper: Hyper) -> None:
-        """Make what depends on the hyperparameters, if they are not those of the last time."""
+        """Make what depends on the hyperparameters, unless they are those of the last call."""
         if hyper is self.hyper:
             return
         if self.hyper is not None or self.rises is None:  # else they came from a driver with the same hyperparameters
@@ -108,7 +108,7 @@ class Driver:
     def update_p_omega(self, hyper: Hyper, state: State, candidates: Candidates, key: np.uint64, blocked: bool = True) -> float:
         """p then ω. blocked: p with ω summed out; else p given ω, as the paper has it. Returns the log joint.
 
-        The items of a bag are always summed out: given ω alone a prototype could only be followed by one with the same items.
+        The items of a bag are always summed out: given ω, a prototype could change only to one with the same items.
         """
         self.use(hyper)
         subspaces = Subspaces(state.omega, self.omega_held, hyper.q, blocked)
@@ -164,12 +164,13 @@ class Driver:
         self.threads.each([(0, len(which))], lambda scratch, *_: reseat(block, self.book, hyper, state, u, m, scratch))
         rows.put(which, z)
 
-    def redraw(self, hyper: Hyper, state: State, block: Block, key: np.uint64) -> None:
-        """Cases with one label as a whole, then two labels of each case jointly. The block's labels change; the caller counts.
+    def redraw(self, hyper: Hyper, state: State, cells: Cells, z: np.ndarray, held: np.ndarray, key: np.uint64) -> None:
+        """Cases with one label as a whole, then two labels of each case jointly: z changes, and the caller counts.
 
         φ is integrated out in the first step, and drawn for the second; a sweep draws it anew.
         """
         self.use(hyper)
+        block = make_block(cells, 0 if self.book.n_bags else self.book.n_single, z, held)
         book, rise, lanes = self.book, self.tables.rise, lanes_for(len(state.p))
         case_key = np.uint64(derive(key, CASE))
         self.threads.each(

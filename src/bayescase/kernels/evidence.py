@@ -10,15 +10,15 @@ from .cpu.bags import make_bag_tables, update_bag_evidence
 from .cpu.tables import Copies, EvidenceTables, Subspaces, alone, lanes_for, update_evidence
 from .driver import Driver
 
-ALL = 1 << 20  # candidates' cells summed at a time
+CELLS_AT_ONCE = 1 << 20  # of candidates, that are summed
 WIDER = 0.5  # t is proposed by a Beta distribution with this share of its counts
-TURNS = 2  # of finding out what a cluster copies
+TURNS = 2  # of guessing what a cluster copies, each from the last
 
 
 class ClusterEvidence:
     """log Σ_m w_m Π_j (q e^E + 1 − q) + the evidence at ω = 0, of a cluster with given counts.
 
-    Of a bag that is so given t, as `bags.draw_t` has it: the density of counts and t together.
+    For a bag it is the joint density of the counts and of a given t (see `bags.draw_t`).
     """
 
     def __init__(self, data: Data, candidates: Cells, driver: Driver, hyper: Hyper):
@@ -69,7 +69,7 @@ class ClusterEvidence:
         """(M,) Log weight of every candidate, what it copies included."""
         codes, first = self.candidates
         table, found = np.append(adds, 0.0), np.empty(len(first) - 1)  # a gap, -1, is the last
-        step = max(1, ALL // max(1, int(first[-1]) // max(1, len(found))))
+        step = max(1, CELLS_AT_ONCE // max(1, int(first[-1]) // max(1, len(found))))
         for lo in range(0, len(found), step):
             hi = min(lo + step, len(found))
             sums = np.concatenate([[0.0], np.cumsum(table[codes[first[lo] : first[hi]]])])
@@ -98,7 +98,7 @@ class ClusterEvidence:
         return float(((a - 1.0) * log_t + (b - 1.0) * np.log1p(-np.exp(log_t)) - betaln(a, b)).sum())
 
     def likely_total(self, s: int, n: np.ndarray) -> np.ndarray:
-        """G of the likeliest candidate, its items counted by how likely they are on."""
+        """G of the likeliest candidate, each item weighted by the probability that it is on."""
         sizes, total, first = self.bag_sizes(n), self.sizes, self.book.offset[self.book.n_single]
         codes, starts = self.candidates
         for _ in range(TURNS):

@@ -1,20 +1,26 @@
-"""Which engine a run gets, and where new cases are folded in: the CPU, or a GPU."""
+"""Which engine a run gets, and where new cases are folded in. Nothing outside `kernels` knows one engine from another."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..errors import Advice, ParameterError, Setting
-from ..state import Codebook, Codes, Data, Hyper
+from ..reading.cache import Cached
+from ..state import Codebook, Codes, Data
+from ..storage import Mapped
+from .cluster.engine import ClusterEngine
 from .contract import Engine
 from .cpu.engine import CpuEngine
+from .cpu.newcases import Given, fold_here
 from .cuda.engine import CudaEngine, can_cut, fits
 from .cuda.machine import Cuda, Machine, is_there
 from .cuda.newcases import fold_there
+from .disk.engine import DiskEngine
 
 SMALL = 1 << 20  # cells: below, a fit is over on the CPU before kernels are compiled for a GPU
 FEW_NEW = 1 << 18  # cells of new cases, likewise
@@ -39,7 +45,7 @@ def check_device(device: Any, sampler: str) -> None:
 
 
 def open_engine(data: Data, S: int, n_chains: int, n_jobs: int, device: str = "cpu", sampler: str = "rows") -> Engine:
-    """The engine of a run. "auto": a GPU if there is one and the table is large, and fits."""
+    """The engine of a run in memory. "auto" is a GPU if there is one, and the table is large and fits."""
     check_device(device, sampler)
     if device == "auto":
         large = sampler == "rows" and len(data.cells.codes) >= SMALL
@@ -49,16 +55,35 @@ def open_engine(data: Data, S: int, n_chains: int, n_jobs: int, device: str = "c
     return CudaEngine(data, S, n_chains, n_jobs, Cuda(device))
 
 
+def open_stored(
+    cached: Cached,
+    data: Data,
+    log_weight: np.ndarray | Mapped,
+    folder: Path,
+    S: int,
+    n_chains: int,
+    n_jobs: int,
+    client: Any = None,
+) -> Engine:
+    """The engine of a run whose cases stay in files: on this machine, or on the cluster of a Dask client.
+
+    data: a sample of the cases; log_weight: of all of them; folder: for labels and memberships.
+    """
+    if client is None:
+        return DiskEngine(cached, data, log_weight, folder, S, n_jobs)
+    return ClusterEngine(client, cached, data, log_weight, folder, S, n_chains)
+
+
 def can_hold(machine: Machine, data: Data, S: int, n_chains: int) -> bool:
     """Can the device sweep the table, whole or in blocks?"""
     return fits(machine, data, S, n_chains) or can_cut(machine, data, S, n_chains)
 
 
 def fold_cases(
-    cases: Codes, book: Codebook, given: Sequence[tuple[Hyper, np.ndarray]], seed: np.uint64, device: str
-) -> np.ndarray | None:
-    """(N, S) Sums of the memberships of new cases over tables (α and β, φ), made on a GPU; None if the CPU should make them."""
-    few = len(cases.cells.codes) < FEW_NEW or not given
+    cases: Codes, book: Codebook, given: Sequence[Given], seed: np.uint64, n_jobs: int = 1, device: str = "cpu"
+) -> np.ndarray:
+    """(N, S) Memberships of new cases, summed over the tables of φ; on a GPU if there are many cases."""
+    few = len(cases.cells.codes) < FEW_NEW
     if device == "cpu" or few or (device == "auto" and not is_there()):
-        return None
+        return fold_here(cases, book, given, seed, n_jobs)
     return fold_there(Cuda("cuda" if device == "auto" else device), cases, book, given, seed)

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -145,7 +146,7 @@ class CaseEncoder(TransformerMixin, BaseEstimator):
         self.min_cases = min_cases
         self.feature_names = feature_names
 
-    def fit(self, X: TableLike, y: Any = None) -> CaseEncoder:
+    def fit(self, X: TableLike, y: object = None) -> CaseEncoder:
         """Learn what the features of a table are.
 
         Parameters
@@ -181,7 +182,7 @@ class CaseEncoder(TransformerMixin, BaseEstimator):
             del self.feature_names_in_
         return encoding
 
-    def transform(self, X: TableLike) -> Any:
+    def transform(self, X: TableLike) -> np.ndarray | scipy.sparse.csr_array:
         """Give every cell its code.
 
         Parameters
@@ -204,9 +205,10 @@ class CaseEncoder(TransformerMixin, BaseEstimator):
         if bags is None:
             return local
         counts = from_cells(bags, encoding.first_item, int(encoding.offset[-1]) - encoding.first_item)
-        return scipy.sparse.hstack([scipy.sparse.csr_array(local + 1), counts], format="csr")
+        both: scipy.sparse.csr_array = scipy.sparse.hstack([scipy.sparse.csr_array(local + 1), counts], format="csr")
+        return both
 
-    def inverse_transform(self, X: Any) -> np.ndarray:
+    def inverse_transform(self, X: ArrayLike | scipy.sparse.sparray | scipy.sparse.spmatrix) -> np.ndarray:
         """Give every code its value.
 
         Parameters
@@ -259,7 +261,7 @@ class CaseEncoder(TransformerMixin, BaseEstimator):
             )
         return np.where(codes == missing, -1, codes - missing - 1 + offset)
 
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
         """Name the columns that `transform` gives: those of X that are not left out, and the items of bags.
 
         An item is called by its own name, or "bag: item" if there are several bags, or a feature of the same name.
@@ -372,6 +374,19 @@ def new_codes(encoding: Encoding, X: TableLike, estimator: str) -> Codes:
     if unseen:
         warnings.warn(note_on_unseen(unseen, encoding), stacklevel=4)
     return codes
+
+
+def one_row(case: Mapping[str, Any], encoding: Encoding) -> dict[str, Any]:
+    """A case {feature: value} as a table of one row; what is a table already stays."""
+    bags = {bag.name for bag in encoding.bags if bag.source == "lists"}
+    return {name: value if is_column(value, name in bags) else [value] for name, value in case.items()}
+
+
+def is_column(value: Any, bag: bool) -> bool:
+    """Is it a column of cases? A list of words may also be the items of one case, if the feature is a bag."""
+    if isinstance(value, (str, bytes, set, frozenset)) or not hasattr(value, "__len__"):
+        return False
+    return not bag or any(isinstance(each, (list, tuple, set, frozenset, np.ndarray)) for each in value)
 
 
 def note_on_unseen(n: int, encoding: Encoding) -> TableWarning:

@@ -28,6 +28,7 @@ KNOWN = "CSV, TSV, JSON lines, NPZ, Parquet or Feather"
 DELIMITERS = ",\t;|"
 SUSPECTS = ("?", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL", "NONE", ".")  # words that often mean missing
 INTEGER = re.compile(r"[+-]?(?:0|[1-9][0-9]*)")  # 007 is a word: the zeros of a postcode mean something
+LONGEST_CELL = 2**31 - 1  # a cell may be a book; by default the reader of Python stops at 131,072 characters
 NUMBER = re.compile(r"[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 NOT_FINITE = {sign + word for sign in ("", "+", "-") for word in ("nan", "inf", "infinity")}
 
@@ -262,16 +263,25 @@ def notes_on_suspects(suspects: Mapping[str, list[str]]) -> Iterator[TableWarnin
 
 def records(text: str, name: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """(line, cells) of every record that is not blank, cells without the space around them."""
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True, strict=True)
-    line = 1
+    ended = False
+
+    def lines() -> Iterator[str]:
+        nonlocal ended
+        yield from io.StringIO(text, newline="")
+        ended = True
+
+    reader = csv.reader(lines(), delimiter=delimiter, skipinitialspace=True, strict=True)
+    line, limit = 1, csv.field_size_limit(LONGEST_CELL)
     try:
         for row in reader:
             if row:
                 yield line, [cell.strip() for cell in row]
             line = reader.line_num + 1
     except csv.Error as error:
-        what = "a quoted cell that begins here does not end" if "end of data" in str(error) or "limit" in str(error) else error
+        what = "a quoted cell that begins here does not end" if ended else error
         raise TableError("{file}, line {line}: {what}.", file=name, line=line, what=what) from None
+    finally:
+        csv.field_size_limit(limit)
 
 
 def guess_delimiter(text: str, most: int = 50) -> str | None:

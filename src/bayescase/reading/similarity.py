@@ -7,19 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from numbers import Real
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..errors import Advice, ParameterError, Setting
 from ..state import Similarity, exact_match
 from .encoding import Encoding
 from .features import Feature, Value
 
+# Of one feature, and of all or by feature
+Way: TypeAlias = Literal["match"] | tuple[Literal["within"], float] | tuple[Callable[[Any, Any], float], float] | ArrayLike
+Ways: TypeAlias = Way | Mapping[Any, Way]
+
 WAYS = "'match', ('within', ε), (a function of two values, ε), or a table with a row and a column per value"
 
 
-def similarity_table(similarity: Any, encoding: Encoding) -> Similarity:
+def similarity_table(similarity: Ways, encoding: Encoding) -> Similarity:
     """(k_ptr, k_idx, k_val) for one way for all features, or a mapping from features to ways; the rest match exactly."""
     singles = encoding.features[: encoding.n_single]
     ways = ways_of(similarity, encoding)

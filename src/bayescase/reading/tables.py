@@ -5,16 +5,18 @@ from __future__ import annotations
 import datetime
 import warnings
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
-from collections.abc import Mapping as MappingABC
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from itertools import pairwise
 from numbers import Integral, Number, Real
-from typing import Any, NamedTuple, TypeAlias
+from os import PathLike
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import narwhals.stable.v2 as nw
 import numpy as np
 import scipy.sparse
+from narwhals.stable.v2.typing import IntoDataFrame
+from numpy.typing import ArrayLike
 
 from ..errors import Advice, Setting, TableError, TableTypeError
 
@@ -27,8 +29,23 @@ INT64 = 2**63
 DLPACK_CUDA = 2  # the number of such devices there
 
 Marker: TypeAlias = str | int | float  # a word or a number that means missing
-TableLike: TypeAlias = Any  # what `read` takes
 AnyColumn: TypeAlias = "np.ndarray | nw.Series[Any] | SparseColumn"
+
+
+class Scanned(Protocol):
+    """A dataset of pyarrow, which is read in parts."""
+
+    def scanner(self, *args: Any, **kwargs: Any) -> Any: ...
+
+
+class Delayed(Protocol):
+    """A collection of Dask."""
+
+    def to_delayed(self, *args: Any, **kwargs: Any) -> Any: ...
+
+
+Matrix: TypeAlias = "ArrayLike | Sequence[Sequence[object]] | scipy.sparse.sparray | scipy.sparse.spmatrix"
+TableLike: TypeAlias = "IntoDataFrame | Mapping[Any, Any] | Matrix | PathLike[str] | Scanned | Delayed"  # or a path as a str
 
 
 class Table(NamedTuple):
@@ -130,7 +147,7 @@ class Column(NamedTuple):
 # --- reading -----------------------------------------------------------------------------------------------------------
 
 
-def read(X: TableLike) -> Table:
+def read(X: Any) -> Table:
     """A Table from a data frame (pandas, polars, pyarrow, …), a mapping of columns, an array, or a sparse matrix."""
     if isinstance(X, Table):
         return X
@@ -138,7 +155,7 @@ def read(X: TableLike) -> Table:
         X = copied_here(X)
     if scipy.sparse.issparse(X):
         return read_sparse(X)
-    if isinstance(X, MappingABC):
+    if isinstance(X, Mapping):
         columns = [one_column(column, name) for name, column in X.items()]
         lengths = {len(column) for column in columns}
         if len(lengths) > 1:
@@ -188,7 +205,7 @@ def names_of(labels: Sequence[Any]) -> list[str] | None:
     return list(labels) if all(words) else None
 
 
-def index_names(X: TableLike) -> list[str] | None:
+def index_names(X: Any) -> list[str] | None:
     """Names of the cases from the index of a data frame: that of pandas, if it is made of words; else None."""
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     index = nw.maybe_get_index(frame) if isinstance(frame, nw.DataFrame) else None

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels import Block, Candidates, Driver, Moved, Rows, make_block, stream, sweeps, width_of
-from ..state import Hyper, new_state, smallest_int
+from ..kernels import Candidates, Driver, Moved, Rows, stream, sweeps
+from ..state import Cells, Hyper, new_state, smallest_int
 from .diagnostics import traced
 from .hyper import count_tables, initial, instead_of_beta, log_prior, update
 from .moves import Mover
@@ -35,7 +35,7 @@ class Chain:
         start = plan.start[number] if isinstance(plan.start, tuple) else plan.start
         self.kind = start if isinstance(start, str) and start in KINDS and problem.stored is None else None  # of search
         rows.start(Start(self.data, self.hyper, start, rng, problem.n_cases, plan.seed))
-        self.block: Block | None = None  # all cases, where some are drawn anew
+        self.cells: Cells | None = None  # of all cases, once they have been drawn anew
         self.state = new_state(self.data, S)
         self.count()
         self.n_cells = int(self.state.n_sv.sum())
@@ -123,11 +123,10 @@ class Chain:
 
     def redraw(self, driver: Driver, key: np.uint64) -> None:
         """Draw cases with one label anew as a whole, and two labels of each case jointly."""
-        if self.block is None:
-            cells, z, held = self.rows.take(np.arange(int(self.n_i.sum())))
-            self.block = make_block(cells, width_of(self.data), z, held)
+        if self.cells is None:
+            self.cells, _, _ = self.rows.take(np.arange(int(self.n_i.sum())))
         z = self.rows.labels()
-        driver.redraw(self.hyper, self.state, self.block._replace(z=z), key)
+        driver.redraw(self.hyper, self.state, self.cells, z, self.data.z_held, key)
         self.rows.put_labels(z)
         self.count()
 
@@ -177,7 +176,6 @@ class Chain:
         self.data, self.mover = problem.data, mover
         self.hyper = self.hyper._replace(q=np.where(self.learn.q_free, self.hyper.q, problem.hyper.q))
         self.rows.hold(self.data.z_held)
-        self.block = None
         self.count()
         held = self.data.omega_held[:, : self.data.book.n_single]  # an item of a bag follows with the next prototype
         self.state.omega[:, : held.shape[1]][held >= 0] = held[held >= 0]

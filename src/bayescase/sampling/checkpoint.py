@@ -28,7 +28,7 @@ class Stage(NamedTuple):
 def fingerprint(problem: Problem) -> str:
     """What a checkpoint must agree with: data, hyperparameters, which of them are learned, and the plan but for its length."""
     digest = hashlib.sha256()
-    # Starts lie behind a run that goes on, and how they were searched may depend on its length
+    # A run that goes on is past its start, and how the start was searched may depend on the run's length
     plan, chooses = problem.plan._replace(rounds=(), n_init=1), len(problem.plan.rounds) > 1  # its own length
     stored = () if problem.stored is None else problem.stored.identity
     for part in leaves((problem.data, problem.hyper, problem.learn, plan, chooses, stored)):
@@ -39,7 +39,7 @@ def fingerprint(problem: Problem) -> str:
 
 
 def leaves(parts: Any) -> Iterator[Any]:
-    """What tuples within tuples hold."""
+    """The values inside nested tuples."""
     for part in parts:
         if isinstance(part, tuple):
             yield from leaves(part)

@@ -34,7 +34,7 @@ def traced(learn: Learn) -> tuple[str, ...]:
 # R-hat² − 1 is about 2 chains / ESS, so that four chains with 100 effective draws stand at 1.04; a limit of 1.01 would in
 # truth ask for 400.
 ENOUGH_DRAWS = 100
-HUGE = 100  # an R-hat that says no more than that chains are apart
+HUGE = 100  # a larger R-hat says only that the chains are apart
 LARGEST_R_HAT = 1.05
 SOUND_DRAWS = 25  # a standard error of 0.1: enough to say what the clusters are
 SOUND_R_HAT = 1.2
@@ -271,7 +271,7 @@ class Verdict(NamedTuple):
 
 
 def judge(found: Found, longer: Setting) -> Verdict:
-    """What was found, how sure it is, and what to do, in words of everyday. `details` has the figures behind it."""
+    """What was found, how sure it is, and what to do, in everyday words. `details` has the figures behind it."""
     C, n = len(found.agree), found.n_sweeps
     run_longer = Advice("run longer with {}", longer)
     if n < FEWEST_SWEEPS:
@@ -332,7 +332,7 @@ def what_differs(counts: Counts | None) -> str:
 
 
 def at_the_cap(found: Diagnostics, most: int, folded: bool = False) -> Diagnostics:
-    """The same of a run that has used all the clusters that it was allowed: how many there are is not known."""
+    """The verdict on a run that uses all the clusters it was allowed: the true number is not known."""
     words = (
         f"All {most} clusters that were allowed are in use, so there may be more, and some of these may be several in truth."
     )
@@ -343,7 +343,7 @@ def at_the_cap(found: Diagnostics, most: int, folded: bool = False) -> Diagnosti
 
 
 def stopped_early(found: Diagnostics, made: int, planned: int) -> Diagnostics:
-    """The same of a run that did not come to its end."""
+    """The verdict on a run that was stopped."""
     return replace(found, verdict=f"The run was stopped after {made:,} of {planned:,} sweeps. {found.verdict}")
 
 

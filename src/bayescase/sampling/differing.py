@@ -11,7 +11,7 @@ from .posterior import AGREE
 
 
 class Differing(NamedTuple):
-    """The main cluster of each case in each chain, as one of the S that are shown where it is one of them."""
+    """The main cluster of each case in each chain, with the number of the shown cluster that it is, if it is one."""
 
     labels: np.ndarray  # (C, N) from S on: clusters of that chain that are none of those shown
     alike: np.ndarray  # (C, S) cases that are in the cluster in both over those that are in either; NaN if it has none
@@ -37,7 +37,7 @@ class Counts(NamedTuple):
 def differing(shown: np.ndarray, chains: np.ndarray, S: int, overlap: np.ndarray, folded: bool = False) -> Differing:
     """How the labels of chains, (C, N), differ from the S clusters that are shown.
 
-    folded: a cluster of a chain is then the one shown that most of its cases are in, since several of them are one.
+    folded: each cluster of a chain counts as the shown one that holds most of its cases, since several may be one there.
     """
     pairs = [in_fewer(shown, own, S) if folded else in_shown(shown, own, S) for own in chains]
     labels = np.stack([found for found, _ in pairs])

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
-
 import numpy as np
+from scipy.special import logsumexp
 
-from ..kernels import fold_cases, fold_in, make_block, make_fold, stream
-from ..state import Codebook, Codes, Hyper, longest
+from ..kernels import Given, fold_by_table, fold_cases, score_cases, stream
+from ..state import Codebook, Codes, Hyper
 from .joining import Groups
 from .posterior import Posterior
 
-FOLD = 1 << 20  # stream of random numbers beside those of the chains 0, 1, 2, …
+FOLD, SCORE = 1 << 20, 1 << 21  # streams of random numbers beside those of the chains 0, 1, 2, …
 
 
 class Folds:
@@ -30,22 +26,7 @@ class Folds:
     def n_clusters(self) -> int:
         return len(self.hyper.beta)
 
-    def each(self, cases: Codes, purpose: int, n_jobs: int, kernel: Callable[..., Any]) -> None:
-        """kernel(block, rows, d, fold, seed) for every kept table d of φ and every block of rows, a block per thread."""
-        seed, n_cases = stream(self.seed, purpose), cases.n_rows
-        cells = cases.cells
-        most = longest(cells)
-
-        def block(rows: slice) -> None:
-            block_of = make_block(cells.part(rows), cases.width)
-            for d, (hyper, phi) in enumerate(self.given()):
-                kernel(block_of, rows, d, make_fold(self.book, hyper, phi, most), seed)
-
-        edges = np.linspace(0, n_cases, min(n_jobs, max(n_cases, 1)) + 1).astype(int)
-        with ThreadPoolExecutor(n_jobs) as pool:
-            list(pool.map(block, [slice(lo, hi) for lo, hi in itertools.pairwise(edges)]))
-
-    def given(self) -> list[tuple[Hyper, np.ndarray]]:
+    def given(self) -> list[Given]:
         """Of every kept draw α and β, and φ."""
         totals = self.posterior.prior.sum(axis=1).tolist()
         alphas = totals if self.hyper.alpha > 0 else [0.0] * len(totals)
@@ -54,11 +35,20 @@ class Folds:
 
     def memberships(self, cases: Codes, n_jobs: int = 1, device: str = "cpu") -> np.ndarray:
         """(N, S) Posterior mean of π of cases; of many, made on the device."""
-        mean = fold_cases(cases, self.book, self.given(), stream(self.seed, FOLD), device)
-        if mean is None:
-            mean = sums = np.zeros((cases.n_rows, self.n_clusters))
-            self.each(cases, FOLD, n_jobs, lambda block, rows, d, fold, seed: fold_in(block, fold, seed, sums[rows]))
-        return self.gather(mean / mean.sum(axis=1, keepdims=True))
+        sums = fold_cases(cases, self.book, self.given(), stream(self.seed, FOLD), n_jobs, device)
+        return self.gather(sums / sums.sum(axis=1, keepdims=True))
+
+    def memberships_by_draw(self, cases: Codes) -> np.ndarray:
+        """(draws, N, S) The same by each kept draw of φ."""
+        each = fold_by_table(cases, self.book, self.given(), stream(self.seed, FOLD))
+        return self.gather(each / each.sum(axis=2, keepdims=True))
+
+    def log_probabilities(self, cases: Codes, n_jobs: int = 1) -> np.ndarray:
+        """(N,) Log predictive probability of cases, averaged over draws of φ."""
+        found = score_cases(cases, self.book, self.given(), stream(self.seed, SCORE), n_jobs)
+        by_case = found.transpose(1, 0, 2).reshape(cases.n_rows, -1)  # a case is summed alike in any company
+        value: np.ndarray = logsumexp(by_case, axis=1) - np.log(by_case.shape[1])
+        return value
 
     def gather(self, shares: np.ndarray) -> np.ndarray:
         """(…, groups) What belongs to the clusters of each group together, if clusters are told in groups."""

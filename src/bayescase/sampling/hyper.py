@@ -4,11 +4,11 @@ Only tables of counts enter, so this is cheap. Priors are diffuse:
 
     log α, log λ, log c ~ Normal, cut off at the limits of what can be computed exactly
     q ~ Uniform(0, 1), one number for all clusters and features that have no q of their own
-    β ~ Dirichlet(γ/S, …, γ/S): as S grows, π_i ~ DP(α β) becomes the hierarchical Dirichlet process. Unlike broken sticks this
-    treats all labels alike, so that labels can be aligned over draws as ever.
-    log γ = −(information in a case − log of the number of candidates). A prototype is one of the cases: a cluster around it
-    alone predicts it almost surely, and pays only for its number in the catalogue. With γ near 1, or learned, the posterior
-    is full of such clusters of one. So a new cluster pays for the whole description of its prototype.
+    β ~ Dirichlet(γ/S, …, γ/S): as S grows, π_i ~ DP(α β) becomes the hierarchical Dirichlet process. Unlike stick-breaking,
+    this treats all labels alike, so that labels can be aligned over draws as usual.
+    log γ = −(information in a case − log of the number of candidates). A prototype is one of the cases, so a cluster of
+    one case predicts it almost surely, and pays only for choosing it from the catalogue. With γ near 1, or learned, the
+    posterior would be full of such clusters. This γ makes a new cluster pay for the whole description of its prototype.
 """
 
 import warnings
@@ -18,16 +18,17 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 from scipy.special import gammaln
 
+from ..errors import Advice, BayescaseWarning, Setting
 from ..kernels import Driver, Rows, copied
 from ..state import Codebook, Data, Hyper, State, chunks
 
-LARGEST = 1e6  # of a hyperparameter: differences of log Γ lose their digits beyond
+LARGEST = 1e6  # hyperparameter: beyond it, differences of log Γ lose their digits
 PRIORS = {"alpha": (np.log(0.1), 2.0), "lam": (0.0, 1.5), "c": (np.log(10.0), 2.0)}  # mean and sd of the log
-SMALLEST_LOG_GAMMA = -600.0  # γ and β are floats
-RESEATED = 64  # cases per sweep
+SMALLEST_LOG_GAMMA = -600.0  # below it, γ and β would underflow
+RESEATED = 64  # cases that are reseated in a sweep
 LEARNED = ("alpha", "lam", "c", "q")
-STEPS = 24  # at most, of widening a slice
-MOST_PAIRS = 1 << 22  # of pseudo-counts and counts, in a histogram
+STEPS = 24  # that widen a slice, at most
+MOST_PAIRS = 1 << 22  # entries of a histogram of (pseudo-count, count), at most
 
 Learnable: TypeAlias = float | Literal["learn"]
 
@@ -59,8 +60,14 @@ def gamma_by_counts(counts: np.ndarray, offset: np.ndarray, N: int, M: int) -> f
     log_gamma = np.log(M) - total / N
     if log_gamma < SMALLEST_LOG_GAMMA:
         warnings.warn(
-            f"Cases of {-log_gamma:.0f} nats each are too wide for n_clusters='auto', which can charge a cluster "
-            f"{-SMALLEST_LOG_GAMMA:.0f} at most: it may find clusters of one case; use select_n_clusters, or fewer features.",
+            BayescaseWarning(
+                "A case holds {n:.0f} nats of information, more than {auto} can make a new cluster pay ({most:.0f}), so it may "
+                "find clusters of one case; use fewer features.",
+                Advice("choose the number of clusters by {}", Setting("select_n_clusters")),
+                n=-log_gamma,
+                most=-SMALLEST_LOG_GAMMA,
+                auto=Setting("n_clusters", "auto"),
+            ),
             stacklevel=4,
         )
     return float(np.exp(np.clip(log_gamma, SMALLEST_LOG_GAMMA, 0.0)))
@@ -92,7 +99,7 @@ def draw_prior(hyper: Hyper, learn: Learn, rng: np.random.Generator) -> Hyper:
 
 
 def log_prior(hyper: Hyper, learn: Learn) -> float:
-    """Log density of log α, …, as far as they are learned, up to a constant. That of β has poles, and is left out."""
+    """Log prior density of what is learned of log α, log λ and log c, up to a constant. That of β has poles: left out."""
     return float(sum(_log_normal(np.log(getattr(hyper, name)), *PRIORS[name]) for name in learn.names if name != "q"))
 
 
@@ -108,8 +115,8 @@ def update(
 ) -> Hyper:
     """Draw each of the learned hyperparameters given all else, and β with some of the cases in one block.
 
-    n_i: histogram of the numbers of observed cells per row. alpha=False leaves α alone, for sweeps that move whole cases only:
-    there no case can be mixed, and α would be learned from that.
+    n_i: histogram of the numbers of observed cells per row. alpha=False leaves α as it is, for sweeps that move whole cases
+    only: no case can become mixed in them, and α would follow that.
     """
     if learn.beta:
         m = reseat_some(driver, rows, hyper, state, rng)
@@ -143,8 +150,8 @@ def bits_there(book: Codebook, state: State) -> np.ndarray:
 
 
 def idle_bits(state: State, held: np.ndarray) -> np.ndarray:
-    """(S, D) Bits of clusters without cells that nobody holds. No case speaks for them, so q is drawn without them, and they
-    with it: else q would follow the many that it has drawn itself, and hardly move where most labels are not in use."""
+    """(S, D) Free bits of clusters without cells. The data say nothing about them, so q is drawn without them, and then they
+    are drawn from q. If q depended on bits that it has drawn itself, it would hardly move where most labels are unused."""
     empty = np.add.reduce(state.n_sv, axis=0) == 0
     idle = np.repeat(empty[:, None], state.omega.shape[1], axis=1)
     return idle & (held < 0) if len(held) else idle
@@ -156,8 +163,8 @@ def idle_bits(state: State, held: np.ndarray) -> np.ndarray:
 def count_tables(hyper: Hyper, n_rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """m_s: tables that serve label s, all rows together (Teh et al. 2006). Given them, β ~ Dirichlet(γ/S + m).
 
-    A row with n_is cells of label s has Σ_{l < n_is} Bernoulli(α β_s / (α β_s + l)) tables; over rows only the number of them
-    with n_is > l matters. At α = 0 a row has one table.
+    A row with n_is cells of label s has Σ_{l < n_is} Bernoulli(α β_s / (α β_s + l)) tables; so only the
+    number of rows with n_is > l matters. At α = 0 a row has one table.
     """
     width = n_rows.shape[1]
     more = n_rows[:, ::-1].cumsum(axis=1)[:, ::-1][:, 1:]  # rows with n_is > l, l = 0 …
@@ -168,10 +175,11 @@ def count_tables(hyper: Hyper, n_rows: np.ndarray, rng: np.random.Generator) -> 
 
 
 def reseat_some(driver: Driver, rows: Rows, hyper: Hyper, state: State, rng: np.random.Generator) -> np.ndarray:
-    """Tables m; and some cases, each as a whole, drawn given them with φ and β integrated out.
+    """Draw the tables m; then, given m, the labels of some whole cases with φ and β integrated out. Returns m.
 
-    Given β and φ a cluster of one hardly ever ends: it has a β and a φ of its own. Here it is left with γ/S. The cases are
-    chosen at random; those with several labels or several tables stay, which the move does not change. Returns m.
+    Given β and φ, a cluster of one case hardly ever ends, since its β and φ fit that case. Here, without its case, the cluster
+    has only the weight γ/S. Cases are chosen at random. Those with several labels or tables stay: the move cannot change which
+    cases these are, so it is exact.
     """
     N = int(driver.n_i.sum())
     few = rng.choice(N, size=min(RESEATED, N), replace=False)
@@ -192,7 +200,7 @@ def reseat_some(driver: Driver, rows: Rows, hyper: Hyper, state: State, rng: np.
 def seat_rows(
     hyper: Hyper, one: np.ndarray, n: np.ndarray, n_rows: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(m, rows with one label and one table), m as `count_tables` has it. one: label of each row, < 0 if not one; n: its cells.
+    """(m as in `count_tables`, rows with one label and one table). one: label of each row, < 0 if several; n: its cells.
 
     All n cells of a row sit at one table with probability Π_{0 < l < n} l / (α β_s + l).
     """
@@ -219,7 +227,7 @@ def normal(weight: np.ndarray) -> np.ndarray:
 
 
 def main_label(rows: Rows, few: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """For each of these rows its label and number of cells if all of them share it and may leave it, else n = -1."""
+    """(label, n) of each row whose n cells share a label and are not held; n = -1 for other rows."""
     cells, z, held = rows.take(few)
     row = np.repeat(np.arange(len(few)), cells.sizes)
     row, z = row[cells.codes >= 0], z[cells.codes >= 0].astype(np.int64)
@@ -238,13 +246,19 @@ def log_tables(m: np.ndarray, gamma: float) -> float:
 
 
 def instead_of_beta(m: np.ndarray, hyper: Hyper) -> float:
-    """What turns log p(… | β) into log p(…, m) with β integrated out: a chain with more clusters pays for them."""
+    """Added to log p(… | β) it gives log p(…, m) with β integrated out, where a chain pays for each cluster that it uses."""
     return float(log_tables(m, hyper.gamma) - (m * np.log(hyper.beta)).sum())
 
 
+def log_gammas(shape: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Logarithms of Gamma draws, which small shapes do not underflow: Gamma(a) = Gamma(a + 1) U^(1/a)."""
+    drawn: np.ndarray = np.log(rng.gamma(shape + 1.0)) + np.log(rng.random(shape.shape)) / shape
+    return drawn
+
+
 def dirichlet(shape: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """A Dirichlet draw that small shapes do not underflow; no entry below 1e-300, so that its logarithm exists."""
-    log_gamma = np.log(rng.gamma(shape + 1.0)) + np.log(rng.random(len(shape))) / shape  # Gamma(a) = Gamma(a + 1) U^(1/a)
+    """A Dirichlet draw; no entry is below 1e-300, so that its logarithm exists."""
+    log_gamma = log_gammas(shape, rng)
     beta = np.exp(log_gamma - log_gamma.max())
     return np.maximum(beta / beta.sum(), 1e-300)
 
@@ -259,7 +273,7 @@ def log_z(alpha: float, beta: np.ndarray, n_rows: np.ndarray, n_i: np.ndarray) -
 
 
 class Counts:
-    """log p(x | z, p, ω, λ, c) with φ integrated out, from a histogram of the counts by the similarity that they meet."""
+    """log p(x | z, p, ω, λ, c) with φ integrated out, from a histogram of (base measure, similarity, count)."""
 
     def __init__(self, book: Codebook, state: State):
         n_sv, starts = state.n_sv, book.offset[:-1]
@@ -273,7 +287,7 @@ class Counts:
             keys = np.flatnonzero(times)
             self.times = times[keys]
         else:
-            keys, self.times = np.unique(keys[n_sv.reshape(-1) > 0], return_counts=True)  # without cells nothing rises
+            keys, self.times = np.unique(keys[n_sv.reshape(-1) > 0], return_counts=True)  # a count of 0 adds nothing
         self.k, self.n, self.base = k[keys // width % len(k)], keys % width, base[keys // width // len(k)]
         self.sizes = np.diff(book.offset)[:, None]
         self.k_sum, self.n_sj = np.add.reduceat(k_sv * book.base[:, None], starts), np.add.reduceat(n_sv, starts)

@@ -162,6 +162,20 @@ class Sample(NamedTuple):
     n_cases: int  # of the table
     files: tuple[str, ...] = ()  # with the labels and the memberships of all cases, if these are there
 
+    def place_of(self, row: int) -> int:
+        """Where a row of the table is in the sample."""
+        if not 0 <= row < self.n_cases:
+            return row  # whoever looks there says that there is none
+        found = int(np.searchsorted(self.rows, row))
+        if found == len(self.rows) or self.rows[found] != row:
+            raise ParameterError(
+                "The model has {n} of the {all} cases at hand, and case {row} is not among them: give its values instead.",
+                n=len(self.rows),
+                all=self.n_cases,
+                row=row,
+            )
+        return found
+
 
 def summarise_large(problem: Problem, chains: list[ChainDraws], folder: Path) -> tuple[Problem, Posterior, Sample]:
     """(the problem of a sample, its posterior, what it is a sample of). The results of all cases go to the folder."""
@@ -264,7 +278,7 @@ def save_results(sample: Sample, path: str | os.PathLike[str]) -> None:
 
 
 def find_results(sample: Sample, path: str | os.PathLike[str]) -> Sample:
-    """The sample with the results of all cases that lie beside a model; if they do not, those of the sample must do."""
+    """The sample with the files of all cases that lie beside a model; if they are missing, warn and go without."""
     found = [beside(path, name) for name in (LABELS, MEMBERSHIPS)]
     if all(file.exists() and len(np.load(file, mmap_mode="r")) == sample.n_cases for file in found):
         return sample._replace(files=tuple(map(os.fspath, found)))

@@ -43,12 +43,12 @@ class Place:
         self.unlock = weakref.finalize(self, os.close, lock(self.folder))
 
     def naming(self) -> AbstractContextManager[None]:
-        """What the system says of a full disk, and that nothing is lost."""
+        """Errors of the disk name the folder, and say what is kept."""
         kept = self.given or self.checkpoint is not None
         return naming(self.folder, "; what is done is kept: make room, and start the same run again" if kept else "")
 
     def end(self, finished: bool) -> None:
-        """Remove what a run that has ended needs no more; one that was stopped can go on from its checkpoint."""
+        """Remove the files of a run that has ended. One that was stopped keeps them, if it can go on from a checkpoint."""
         self.unlock()
         if self.given or (not finished and self.checkpoint is not None):
             return
@@ -59,7 +59,7 @@ class Place:
                 path.unlink()
         if self.checkpoint is not None:
             shutil.rmtree(self.folder, ignore_errors=True)
-            Path(self.checkpoint).unlink(missing_ok=True)  # without its rows nothing can go on from it
+            Path(self.checkpoint).unlink(missing_ok=True)  # it is of no use without its rows
 
 
 def stay_alive(folder: Path) -> int:
@@ -111,7 +111,7 @@ LOST = ("KilledWorker", "CommClosedError", "FutureCancelledError", "CancelledErr
 
 @contextmanager
 def lost_tasks(client: Any) -> Iterator[None]:
-    """What a cluster says that lost too many workers, or is gone, or got one that lacks the package."""
+    """Say in a sentence that the cluster lost its workers, is gone, or has a worker without this package."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -1,7 +1,8 @@
 """How long a run is, and which of its sweeps are kept.
 
-Sweeps come in rounds, each of which keeps its own draws. A run of given length is one round; a run without one doubles from
-round to round, forgets the draws of the round before, and ends when the verdict on a round is good.
+Sweeps come in rounds, each of which keeps its own draws. A run of given length is one round. A run that
+chooses its length has several: each ends after twice as many sweeps as the one before, whose draws it forgets. The run ends
+when the verdict on a round is good.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ SINGLE_LABEL = 10  # sweeps at the start of a chain that move whole cases only; 
 
 
 class Round(NamedTuple):
-    """Sweeps that belong together and whose draws are kept, every few of them: first … end − 1."""
+    """The sweeps first … end − 1, of which every `thin`-th draw is kept."""
 
     first: int
     end: int
@@ -36,7 +37,7 @@ class Plan(NamedTuple):
     keep_draws: bool
     seed: int
     moves: str = "none"  # of MOVES
-    n_init: int = 1  # short runs that a chain begins with, to go on from what is best of them
+    n_init: int = 1  # short runs that each chain makes first; it goes on from the best
 
     @property
     def n_iter(self) -> int:
@@ -48,10 +49,10 @@ class Plan(NamedTuple):
         return next(r for r in self.rounds if t < r.end)
 
     def extended(self, n: int, burn_in: int | None = None) -> Plan:
-        """The plan of a run of n more sweeps: that of one long run from the start.
+        """The plan with n more sweeps, as one long run from the start would have it.
 
-        If n is at least as many as there were, the second half of all is kept; if fewer, the burn-in stays as it was. A
-        burn-in that was given stays in any case.
+        If n is at least the number of sweeps so far, the second half of all sweeps is kept; else the burn-in stays as it was.
+        A burn-in that the user set always stays.
         """
         first, end = self.rounds[-1]
         total = end + n

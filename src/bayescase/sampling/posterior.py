@@ -14,7 +14,7 @@ from ..storage import Mapped
 
 MOST_TABLES = 8  # tables of φ kept per chain for new cases, evenly spaced over its kept draws
 AGREE = 0.9  # overlap from which two chains have found the same clusters
-PART = 1 << 22  # memberships that are looked at together
+PART = 1 << 22  # memberships that are read at a time
 FORGET = 4  # while burning in, draw n has the weight FORGET / (n + FORGET): the first half of them weighs 1 / 2^FORGET in all
 
 
@@ -31,7 +31,7 @@ class Draw(NamedTuple):
 class Accumulator:
     """Means over the draws of one chain, each draw's labels first matched to the mean so far. Memberships stay with the rows.
 
-    While burning in the means forget, so that a run that is stopped has its second half to show.
+    During the burn-in the means forget early draws, so that a run that is stopped then shows its second half.
     """
 
     def __init__(self, data: Data, exchangeable: np.ndarray, keep_draws: bool, forget: bool = False):
@@ -79,7 +79,7 @@ class Accumulator:
             self.copied[codes[known], s] += weight * prob[self.column[codes[known]]]
 
     def keep_table(self, table: np.ndarray, prior: np.ndarray) -> None:
-        """When there are too many tables, half of them: so the end of the run need not be known."""
+        """Keep a table. When there are too many, drop every second one, so that the length of the run need not be known."""
         self.tables.append(table)
         self.prior.append(prior)
         if len(self.tables) > MOST_TABLES:
@@ -112,7 +112,7 @@ class Accumulator:
 
 
 def moved(values: np.ndarray, to: np.ndarray) -> np.ndarray:
-    """What is at label s at to[s]."""
+    """The same array, label s renamed to to[s]."""
     result = np.empty_like(values)
     result[to] = values
     return result
@@ -153,13 +153,13 @@ def exchangeable_labels(data: Data, hyper: Hyper) -> np.ndarray:
 
 
 def match(overlap: np.ndarray, exchangeable: np.ndarray) -> np.ndarray:
-    """to[s] = reference label, exchangeable with s, for label s, so that the total overlap is largest."""
+    """to[s]: the reference label for label s, exchangeable with it, such that the total overlap is largest."""
     r, s = linear_sum_assignment(np.where(exchangeable[:, None] == exchangeable, overlap, -np.inf), maximize=True)
     return r[np.argsort(s)]
 
 
 def order_by_size(size: np.ndarray, exchangeable: np.ndarray) -> np.ndarray:
-    """Labels from large to small; those that are exchangeable share the places that they have."""
+    """Labels from large to small, each moved only among the places of labels that it is exchangeable with."""
     order = np.empty(len(size), dtype=np.int64)
     for group in np.unique(exchangeable):
         places = np.flatnonzero(exchangeable == group)
@@ -206,7 +206,7 @@ class Averaging(Protocol):
     """Cases that nothing tells apart."""
 
     def average(self, memberships: Any) -> None:
-        """Give equal cases the mean of their memberships, in place: it is the same posterior, and more draws of it."""
+        """Give equal cases the mean of their memberships, in place. They have the same posterior: this averages more draws."""
 
 
 class Equals(NamedTuple):
@@ -244,11 +244,11 @@ def equal_hashes(hashes: np.ndarray, held: np.ndarray) -> Equals:
 def summarise(chains: list[ChainDraws], equals: Averaging, prune: bool = False, out: Mapped | None = None) -> Posterior:
     """Average over the best chain and the chains that found the same clusters.
 
-    prune: leave out the labels that are not the main one of any case, as there are if their number was to be found.
-    out: where the memberships go, all labels, those in use first; the posterior then has none, and no labels of chains.
+    prune: leave out labels that are the main one of no case, if the number of clusters was to be found.
+    out: an array for the memberships of all labels, those in use first; the posterior then has none, and no chain labels.
 
-    Chains that have not met sit in different modes. Their average describes none of them, and how much weight each mode
-    deserves is not known from the chains; so only chains that agree with the best one are pooled, and the rest are reported.
+    Chains that disagree sit in different modes. Their average would describe none of these, and the chains do not tell how
+    much weight each mode deserves. So only chains that agree with the best one are pooled, and the rest are reported.
     """
     relabel, overlap = compare(chains)
     pooled = np.flatnonzero(overlap >= AGREE)
@@ -290,7 +290,7 @@ def main_labels(chains: list[ChainDraws], relabel: np.ndarray, equals: Equals, r
         for few in chunks(len(memberships), relabel.shape[1], FEW):
             labels[few] = memberships[few][:, of].argmax(axis=1)
         if len(equals.rows):
-            columns = (np.asarray(memberships)[:, s] for s in of)  # one at a time: all of them are much
+            columns = (np.asarray(memberships)[:, s] for s in of)  # one at a time, to save memory
             sums = np.column_stack([np.add.reduceat(column[equals.rows], equals.first) for column in columns])
             labels[equals.rows] = np.repeat(sums.argmax(axis=1), equals.sizes)
         found.append(labels)
@@ -302,7 +302,7 @@ def pool_memberships(
 ) -> tuple[np.ndarray | Mapped, np.ndarray, int]:
     """(mean memberships, the order of the clusters from large to small, how many there are)."""
     N, S = pooled[0][0].memberships.shape
-    memberships = np.zeros((N, S)) if out is None else out  # a float64 per case and cluster is much: one array, no copies
+    memberships = np.zeros((N, S)) if out is None else out  # the largest array of a fit: one, without copies
     size = np.zeros(S)
     for part in (parts := chunks(N, S, PART)):
         here, found = memberships[part], [(chain.memberships[part], relabel) for chain, relabel in pooled]

@@ -6,7 +6,7 @@ import math
 import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from ..errors import ParameterError, Setting
 from ..reading.cache import Cached
 from ..reading.encoding import Encoding
-from ..reading.similarity import similarity_table
+from ..reading.similarity import Ways, similarity_table
 from ..reading.tables import Table
 from ..state import Codes, Data, Hyper, count_observed, distinct, make_data, make_hyper
 from .hyper import LARGEST, Learn, Learnable, gamma_of
@@ -29,6 +29,7 @@ BASES = ("uniform", "frequency")
 DEFAULTS: dict[str, Any] = {"lam": 1.0, "c": 50.0, "q": 0.8, "base": "uniform"}
 BAG_DEFAULTS: dict[str, Any] = {"lam": 0.5, "c": 5.0, "q": 0.5, "base": "frequency"}  # if there is a bag
 PINNED = ("prototypes", "subspaces", "cases")
+Pins: TypeAlias = Mapping[str, Mapping[int, int] | Mapping[int, Mapping[Any, bool]]]  # as `BayesianCaseModel.fit` takes them
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Settings:
     c: Learnable | None
     q: Learnable | ArrayLike | None
     base: Literal["uniform", "frequency"] | None
-    similarity: Any
+    similarity: Ways
     subspace_prior: ArrayLike | None
     sampler: Literal["rows", "collapsed"]
     n_iter: int | Literal["auto"]
@@ -56,7 +57,7 @@ class Settings:
     n_init: int | Literal["auto"]
 
     def for_features(self, encoding: Encoding) -> Settings:
-        """The same with a value for what is None: it depends on whether there are bags."""
+        """The same with defaults in place of None; they depend on whether there are bags."""
         chosen = BAG_DEFAULTS if encoding.bags else DEFAULTS
         return replace(self, **{name: value for name, value in chosen.items() if getattr(self, name) is None})
 
@@ -66,7 +67,7 @@ class Settings:
         return is_auto(self.n_clusters)
 
     def check(self) -> None:
-        """Raise unless every parameter has a value that it can have, whatever the data."""
+        """Raise if a parameter has a value that is wrong for any data."""
         for name in ("n_clusters", "max_clusters", "n_iter", "max_iter", "thin", "n_chains", "n_init"):
             check_count(name, getattr(self, name), auto=name in ("n_clusters", "n_iter", "n_init"))
         for name, least in (("alpha", "of at least 0"), ("lam", "above 0"), ("c", "of at least 0")):
@@ -110,7 +111,7 @@ class Given:
     """What belongs to the rows of one fit."""
 
     candidates: Table | int | None = None  # a catalogue, or how many of the cases
-    pins: Mapping[str, Any] | None = None
+    pins: Pins | None = None
     prototype_prior: ArrayLike | None = None
     labels: ArrayLike | None = None  # to start from
 
@@ -136,7 +137,7 @@ def prepare(table: Table, encoding: Encoding, settings: Settings, given: Given, 
     settings, N = settings.for_features(encoding), table.n_cases
     S = count_labels(settings, N)
     cases = encoding.encode(table)[0]
-    if cases.bags is None:  # that a bag is empty is an answer, too
+    if cases.bags is None:  # an empty bag is an answer, not a gap
         warn_empty_rows(cases.x)
     catalogue = encode_candidates(given.candidates, encoding, N, seed, cases)
     q, q_free = check_q(settings.q, settings.subspace_prior, S, encoding)
@@ -200,7 +201,7 @@ def make_priors(settings: Settings, q: np.ndarray, q_free: np.ndarray) -> tuple[
 
 
 def make_plan(settings: Settings, labels: np.ndarray | None, one_label: bool, seed: int, n_cells: int) -> Plan:
-    """one_label: every case has one label, from the start to the end, as at α = 0."""
+    """one_label: every case has a single label throughout, as at α = 0."""
     starts = start_names(settings.init, settings.n_chains)
     if one_label:
         starts = tuple("cases" if start == "cells" else start for start in starts)
@@ -230,7 +231,7 @@ def what_moves(settings: Settings, n_cells: int) -> str:
 # --- kinds of values -----------------------------------------------------------------------------------------------------
 
 
-def is_int(value: Any) -> bool:
+def is_int(value: Any) -> TypeGuard[int]:
     return isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_))
 
 
@@ -281,7 +282,7 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
 
 
 def numbers_of(values: Any, shapes: Mapping[tuple[int, ...], str], name: str) -> np.ndarray:
-    """An array of one of the shapes, which have a description each."""
+    """An array of one of these shapes, which come with a description for the error."""
     try:
         array = np.asarray(values, dtype=float)
     except (TypeError, ValueError):
@@ -336,7 +337,7 @@ def check_q(q: Any, subspace_prior: Any, S: int, encoding: Encoding) -> tuple[np
 
 
 class Held(NamedTuple):
-    """What is certain or more probable; each None if there is nothing to say."""
+    """What the user holds fixed, or makes more probable; None where there is nothing."""
 
     weight: np.ndarray | None  # (M, 1) or (M, S) of the candidates
     z: np.ndarray | None

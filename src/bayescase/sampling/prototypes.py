@@ -16,7 +16,7 @@ NEVER = -1  # the home of a case that may not stand for any cluster
 class Candidate(NamedTuple):
     """A case that may be the prototype of a cluster."""
 
-    row: int  # of the catalogue; the first of the ties, or the one of the largest prior weight
+    row: int  # of the catalogue; of the ties the one with the largest prior weight, the first of equals
     probability: float  # that the prototype is this case or one of its ties
     ties: tuple[int, ...]  # all rows of the catalogue with the same values that may be chosen, `row` first
 
@@ -47,7 +47,7 @@ def prototype_posterior(p: np.ndarray, catalogue: Cells, log_weight: np.ndarray)
 
 
 def may_be_among(hashes: np.ndarray, few: np.ndarray) -> np.ndarray:
-    """Is a hash one of a few? By its first bits: all that are, and a small share of the others."""
+    """A quick test by the first bits: true for every hash that is among the few, and for a small share of others."""
     bits = np.uint64(64 - 16)
     flags = np.zeros(1 << 16, dtype=bool)
     flags[few >> bits] = True
@@ -71,9 +71,9 @@ class Catalogue(NamedTuple):
 def rank_prototypes(posterior: Sequence[tuple[Candidate, ...]], of: Catalogue) -> list[tuple[Candidate, ...]]:
     """For each cluster the case that stands for it, and after it the other members that were drawn, the most probable first.
 
-    The most probable member stands for its cluster; of several that are as probable, within two standard errors and by at
-    least half, the most typical. If no member was drawn, the most typical one does. A cluster without a member that may be
-    chosen takes the most probable case that stands for no other cluster. A prototype that is pinned stays.
+    The most probable member stands for its cluster. If others are nearly as probable (within two standard errors, and at least
+    half as probable), the most typical of these does. If no member was drawn, the most typical member does. A cluster without
+    a member that may be chosen takes the most probable case that stands for no other cluster. A pinned prototype stays.
     """
     pinned = {s: found[0] for s, found in enumerate(posterior) if (of.prior(s) > -np.inf).sum() == 1}
     taken = {candidate.row for candidate in pinned.values()}

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import BayescaseWarning
-from ..kernels import ClusterEngine, DiskEngine, Driver, Engine, open_engine
+from ..kernels import Driver, Engine, open_engine, open_stored
 from . import checkpoint as checkpoints
 from .chain import Chain
 from .checkpoint import Stage
@@ -187,13 +187,10 @@ class Run:
 
 def engine_of(problem: Problem, S: int, n_jobs: int, device: str) -> Engine:
     """The engine that has the rows: in memory or on a device, or wherever they are stored."""
-    stored = problem.stored
+    data, stored, n_chains = problem.data, problem.stored, problem.plan.n_chains
     if stored is None:
-        return open_engine(problem.data, S, problem.plan.n_chains, n_jobs, device, problem.plan.sampler)
-    if stored.client is not None:
-        n_chains = problem.plan.n_chains
-        return ClusterEngine(stored.client, stored.cached, problem.data, stored.log_weight, stored.folder, S, n_chains)
-    return DiskEngine(stored.cached, problem.data, stored.log_weight, stored.folder, S, n_jobs)
+        return open_engine(data, S, n_chains, n_jobs, device, problem.plan.sampler)
+    return open_stored(stored.cached, data, stored.log_weight, stored.folder, S, n_chains, n_jobs, stored.client)
 
 
 # --- for callers that wait: checkpoints, Ctrl-C, progress ----------------------------------------------------------------
@@ -202,7 +199,7 @@ def engine_of(problem: Problem, S: int, n_jobs: int, device: str) -> Engine:
 class Watch(NamedTuple):
     """What a caller wants to see and to keep while a run goes on."""
 
-    callback: Callable[[Report], Any] | None = None
+    callback: Callable[[Report], object] | None = None
     checkpoint: str | os.PathLike[str] | None = None
     verbose: int = 0
 

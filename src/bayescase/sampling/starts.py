@@ -15,7 +15,7 @@ from ..state import FEW, Cells, Codebook, Data, Hyper, chunks, distinct, smalles
 from . import stored
 
 MORE_SEEDS = 30  # at most, and at most three times the clusters
-AT_ONCE = 1 << 14  # counts of unions
+AT_ONCE = 1 << 14  # counts of unions made at a time
 ROUNDS = 5  # of moving every case to the group that it fits best
 SINGLE_COUNT, ITEM_COUNT = (
     1.0,
@@ -26,8 +26,8 @@ SINGLE_COUNT, ITEM_COUNT = (
 class Start:
     """Labels z for a start: "seeded", "cases", "cells", or labels, one per case or one per cell, with -1 for unknown.
 
-    It is called for one part of the rows after the other, and the parts do not change what comes out. `data` has all cases; or
-    a sample of `n_cases`, which begins with the rows of `sample_rows`.
+    Call it for one part of the rows after the other; how rows are cut into parts changes nothing. `data` holds all cases, or a
+    sample of the `n_cases` that begins with the rows of `sample_rows`.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Start:
         return z
 
     def portion(self, rows: slice, n_cells: int) -> Start:
-        """The same for these rows alone, which come next, to be called elsewhere."""
+        """This start for the next rows alone, so that another process can call it."""
         alone = copy.copy(self)
         nothing = np.zeros(0, dtype=np.int64)
         alone.data = self.data._replace(x=self.data.x[:0], candidates=self.data.x[:0], bags=None, candidate_bags=None)
@@ -113,7 +113,7 @@ def init(data: Data, hyper: Hyper, start: str | np.ndarray, rng: np.random.Gener
 
 
 def name_as_held(data: Data, S: int, labels: np.ndarray) -> np.ndarray:
-    """Permute the labels of a start so that the groups around held cases and held prototypes have the labels held there."""
+    """Permute labels so that groups around held cases and held prototypes get the labels that these are held at."""
     votes = np.zeros((S, S))  # of held label r for the start's label s
     held = np.flatnonzero(data.z_held >= 0)
     np.add.at(votes, (data.z_held[held], labels[held]), 1.0)
@@ -130,10 +130,10 @@ def name_as_held(data: Data, S: int, labels: np.ndarray) -> np.ndarray:
 
 
 def seeded_labels(data: Data, hyper: Hyper, rng: np.random.Generator) -> np.ndarray:
-    """More groups than clusters around seeds that lie far apart; then those that are most alike are merged.
+    """Groups around seeds that lie far apart, more groups than clusters; then the most similar ones are merged.
 
-    With as many seeds as clusters, two of them often fall into one cluster and another gets none, which a chain of single moves
-    does not mend for long. Too many seeds leave no cluster out.
+    With only as many seeds as clusters, one cluster often gets two seeds and another none, and a chain that moves single cases
+    takes long to mend that. With more seeds every cluster gets one.
     """
     S = len(hyper.beta)
     n_groups = min(S + min(3 * S, MORE_SEEDS), len(data.x))
@@ -190,7 +190,7 @@ def mismatch(x: np.ndarray, case: np.ndarray) -> np.ndarray:
 
 
 def refine(data: Data, labels: np.ndarray, n_groups: int) -> np.ndarray:
-    """Move every case to the group under whose value frequencies it is most probable, a few times. Empty groups stay so."""
+    """Move every case to the group under whose value frequencies it is most probable, a few times. Empty groups stay empty."""
     cells, width = data.cells, data.x.shape[1] if data.bags is None else 0
     for _ in range(ROUNDS):
         profiles = log_frequencies(value_counts(data, labels, n_groups), data.book)
@@ -212,14 +212,14 @@ def log_frequencies(n: np.ndarray, book: Codebook) -> np.ndarray:
 
 
 def merge(data: Data, hyper: Hyper, labels: np.ndarray, n_clusters: int) -> np.ndarray:
-    """Unite the two groups whose union loses least evidence until there are no more than clusters."""
+    """Unite the two groups whose union loses the least evidence, until there are as few groups as clusters."""
     _, labels = np.unique(labels, return_inverse=True)  # no empty groups
     n_groups = labels.max() + 1
     n, evidence = value_counts(data, labels, n_groups), group_evidence(data, hyper)
     step = max(4, AT_ONCE // len(n))
 
     def gain_of(a: int, others: np.ndarray) -> None:
-        """Of uniting group a with each of the others, a few at a time: temporaries stay small."""
+        """What uniting group a with each other group gains; a few at a time, so that temporaries stay small."""
         for few in np.split(others, range(step, len(others), step)):
             gain[np.minimum(a, few), np.maximum(a, few)] = evidence(n[:, [a]] + n[:, few]) - alone[a] - alone[few]
 
@@ -242,7 +242,7 @@ def group_evidence(data: Data, hyper: Hyper) -> Callable[[np.ndarray], np.ndarra
     """evidence(n) of groups with counts n, per column: that of the model with φ integrated out.
 
     For single features ω is summed out, as if the prototype had the most frequent value of each, and all values had the same
-    base measure: Σ_j log B(λ + n_j·) / B(λ) + log(q e^E + 1 − q). Of bags no item is copied: Σ_b log B(λ(·) + n_b·) / B(λ(·)).
+    base measure: Σ_j log B(λ + n_j·) / B(λ) + log(q e^E + 1 − q). In bags no item is copied: Σ_b log B(λ(·) + n_b·) / B(λ(·)).
     """
     book, P = data.book, data.book.n_single
     end = int(book.offset[P])

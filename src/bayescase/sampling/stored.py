@@ -31,11 +31,11 @@ class Stored(NamedTuple):
         return "stored", about.n_rows, np.array(about.counts), np.array(about.n_i)
 
 
-START_CASES = 1 << 17  # a seeded start of more cases than these looks for groups in a sample of so many; so do explanations
+START_CASES = 1 << 17  # of more cases than this, seeded starts and explanations use a sample of this size
 
 
 def sample_rows(n_cases: int, seed: int, most: int | None = None) -> np.ndarray:
-    """All rows, or a sample of so many, in rising order: what seeded starts look at, and what is at hand of a table on disk."""
+    """All rows, or a sample of `most`, in rising order: for seeded starts, and what a run has in memory of a table on disk."""
     most = START_CASES if most is None else most
     if n_cases <= most:
         return np.arange(n_cases)

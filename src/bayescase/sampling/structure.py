@@ -12,26 +12,26 @@ from .diagnostics import Diagnostics
 
 # Measured at the defaults: 0.91 to 0.96 on tables with clusters, 0.02 to 0.14 on tables of all combinations (docs/chains.md)
 LEAST_TOLD = 0.2
-MOST_MIXED = 0.05  # α over the cells of a case: beyond, shares are alike by their prior, and say nothing of the table
+MOST_MIXED = 0.05  # α per cell of a case: above it, memberships are alike because of the prior, whatever the table
 
 
 def told(memberships: np.ndarray) -> float:
-    """How much of the cluster of a case its features tell, from 0 to 1: 1 − mean_i H(π_i) / H(mean_i π_i).
+    """How well features tell the cluster of a case, from 0 to 1: 1 − mean_i H(π_i) / H(mean_i π_i).
 
-    A chain without anything to hold on to gives every case every label in turn, so that all π_i come to the same.
+    Where there are no clusters, a chain gives every case every label in turn, so that all π_i become the same.
     """
     whole = float(entr(memberships.mean(axis=0, dtype=float)).sum())
     return 1.0 if whole <= 0.0 else 1.0 - float(entr(memberships).sum(axis=1, dtype=float).mean()) / whole
 
 
 def has_structure(memberships: np.ndarray, alpha: float, n_i: np.ndarray) -> bool:
-    """False if it is known that the clusters tell nothing; one cluster has nothing to tell apart. n_i: cases by their cells."""
+    """False only if the clusters clearly tell nothing; a single one has nothing to tell apart. n_i: cases with n cells."""
     cells = float((np.arange(len(n_i)) * n_i).sum() / max(int(n_i.sum()), 1))
     return memberships.shape[1] < 2 or alpha > MOST_MIXED * cells or told(memberships) >= LEAST_TOLD
 
 
 def without_structure(found: Diagnostics) -> Diagnostics:
-    """The same of a fit whose clusters do not tell cases apart: neither agreement nor more sweeps would make them clusters."""
+    """The verdict on a fit whose clusters do not tell cases apart; more sweeps, or chains that agree, would not change it."""
     words = "There are no clusters to speak of: every case belongs to all of them in about the same shares."
     fewer = Advice("try fewer clusters with a smaller {}", Setting("n_clusters"))
     return replace(found, converged=False, sound=False, verdict=words, remedies=(fewer,))

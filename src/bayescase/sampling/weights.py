@@ -59,7 +59,7 @@ def warn_empty_rows(x: np.ndarray) -> None:
 
 
 def warn_empty(first: Sequence[int], n: int) -> None:
-    """n rows have no value, the first of which are named."""
+    """Warn that n rows have no value; the first few are named."""
     if n:
         shown = ", ".join(map(str, first[:SHOWN])) + (f" and {n - SHOWN} more" if n > SHOWN else "")
         some = "Row {shown} has" if n == 1 else "Rows {shown} have"

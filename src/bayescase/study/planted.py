@@ -7,7 +7,7 @@ Slopes are differences between conditions. `simulate` plays this through the rea
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -39,9 +39,6 @@ class Truth:
     seed: int = 0
 
     USUAL_RIGHT, USUAL_SECONDS, USUAL_RATING = 0.75, 28.0, 0.6
-
-    def without_slopes(self) -> "Truth":
-        return replace(self, person_slope_sd=0.0, case_slope_sd=0.0, explanation_slope_sd=0.0)
 
 
 class World:

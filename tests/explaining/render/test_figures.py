@@ -214,7 +214,7 @@ def test_levels_of_pixels(images):
         assert level(f) == values.index(f.value) / (len(values) - 1)
         assert mean_level(f) == pytest.approx(column[here].mean() / (len(values) - 1))
         assert level_elsewhere(f) == pytest.approx(column[~here].mean() / (len(values) - 1))
-        want = PLAIN if not f.key else MARKED if f.value > 0 else APART if f.unlike else EMPTY
+        want = PLAIN if not f.key else MARKED if f.value > 0 else APART if f.sets_apart else EMPTY
         assert pixel_role(f) == want
 
 

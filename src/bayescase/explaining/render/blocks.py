@@ -38,7 +38,7 @@ class Text(Block):
 
 @dataclass(frozen=True)
 class Verdict(Block):
-    """What to remember, in a box; of something to beware of if it is bad."""
+    """The main message, in a box; `bad` marks a warning."""
 
     kind: ClassVar[str] = "verdict"
     paragraphs: tuple[str, ...]
@@ -116,7 +116,7 @@ def picture(drawn: Figure, alt: str, sentence: str, *numbers: Table) -> Picture:
 
 
 def as_png(drawn: Figure) -> str:
-    """As a data URI, with few colours: a third of the size, and nobody sees it."""
+    """As a data URI, with few colours: a third of the size, and no visible difference."""
     from PIL import Image
 
     raw, small = io.BytesIO(), io.BytesIO()

@@ -64,7 +64,7 @@ def pixel_role(feature: FeatureRole) -> int:
         return PLAIN
     if level(feature) > 0:
         return MARKED
-    return APART if feature.unlike else EMPTY
+    return APART if feature.sets_apart else EMPTY
 
 
 def pixels(sheet: Sheet, x: float, y: float, size: float, levels: np.ndarray, roles: np.ndarray) -> None:

@@ -1,4 +1,7 @@
-"""z with φ integrated out: the paper's sampler, cell by cell, and cases reseated as a whole. In sequence: counts change."""
+"""z with φ integrated out: the paper's sampler, cell by cell, and cases reseated as a whole.
+
+Nothing here runs in parallel, since every move changes the counts.
+"""
 
 from math import exp, log
 

@@ -23,7 +23,7 @@ class Block(NamedTuple):
     held: np.ndarray  # (size,) or (0,)
     size: int
     width: int  # 0 if rows differ in length
-    number: int  # of the first row among all: the keys of random numbers go by that
+    number: int  # of the first row among all rows: random numbers are keyed by it
     gaps: bool  # is any cell missing?
 
 
@@ -185,7 +185,7 @@ class CpuEngine:
         self.chains_at_once = n_jobs if n_chains >= n_jobs else 1
         self.candidates: Candidates = CpuCandidates(self.threads, data)
         self.cells = data.cells  # once for all chains: they say where each row begins
-        # Made here: memory of another thread does not come back to this one, which makes the results next.
+        # Made here: memory that another thread frees is of no use to this one, which makes the results next.
         self.z = np.empty((n_chains, len(self.cells.codes)), dtype=smallest_int(S))
 
     def rows(self, chain: int) -> CpuRows:

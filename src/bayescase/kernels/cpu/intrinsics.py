@@ -13,8 +13,8 @@ from numba.extending import intrinsic, models, register_model
 from numba.np.arrayobj import populate_array
 
 WIDTH = 16
-_F32 = ir.VectorType(ir.FloatType(), WIDTH)
-_F64 = ir.VectorType(ir.DoubleType(), WIDTH)
+F32 = ir.VectorType(ir.FloatType(), WIDTH)
+F64 = ir.VectorType(ir.DoubleType(), WIDTH)
 
 
 class Lanes(types.Type):
@@ -27,22 +27,22 @@ class WideLanes(types.Type):
         super().__init__(f"Lanes({WIDTH} x float64)")
 
 
-_lanes, _wide = Lanes(), WideLanes()
+LANES, WIDE = Lanes(), WideLanes()
 
 
 @register_model(Lanes)
 class _LanesModel(models.PrimitiveModel):
     def __init__(self, dmm, fe_type):
-        super().__init__(dmm, fe_type, _F32)
+        super().__init__(dmm, fe_type, F32)
 
 
 @register_model(WideLanes)
 class _WideLanesModel(models.PrimitiveModel):
     def __init__(self, dmm, fe_type):
-        super().__init__(dmm, fe_type, _F64)
+        super().__init__(dmm, fe_type, F64)
 
 
-def _at(context, builder, array_type, array, index, vector):
+def address(context, builder, array_type, array, index, vector):
     data = context.make_array(array_type)(context, builder, array).data
     return builder.bitcast(builder.gep(data, [index]), vector.as_pointer())
 
@@ -50,9 +50,9 @@ def _at(context, builder, array_type, array, index, vector):
 @intrinsic
 def zeros(typing_context):
     def generate(context, builder, signature, args):
-        return ir.Constant(_F32, [0.0] * WIDTH)
+        return ir.Constant(F32, [0.0] * WIDTH)
 
-    return _lanes(), generate
+    return LANES(), generate
 
 
 @intrinsic
@@ -60,9 +60,9 @@ def load(typing_context, array, index):
     """array[index : index + WIDTH] of a flat float32 array."""
 
     def generate(context, builder, signature, args):
-        return builder.load(_at(context, builder, signature.args[0], *args, _F32), align=4)
+        return builder.load(address(context, builder, signature.args[0], *args, F32), align=4)
 
-    return _lanes(array, types.intp), generate
+    return LANES(array, types.intp), generate
 
 
 @intrinsic
@@ -104,7 +104,7 @@ def larger(typing_context, a, b):
     def generate(context, builder, signature, args):
         return builder.select(builder.fcmp_ordered(">", *args), *args)
 
-    return _lanes(a, b), generate
+    return LANES(a, b), generate
 
 
 def _every_word(builder, number):
@@ -130,9 +130,9 @@ def others(typing_context, lanes, s, own, S):
             builder.icmp_signed("!=", label, _every_word(builder, own)),
             builder.icmp_signed("<", label, _every_word(builder, S)),
         )
-        return builder.select(keep, value, ir.Constant(_F32, [0.0] * WIDTH))
+        return builder.select(keep, value, ir.Constant(F32, [0.0] * WIDTH))
 
-    return _lanes(lanes, types.intp, types.intp, types.intp), generate
+    return LANES(lanes, types.intp, types.intp, types.intp), generate
 
 
 @intrinsic
@@ -141,13 +141,13 @@ def first_lanes(typing_context, lanes, size, rest):
 
     def generate(context, builder, signature, args):
         value, size, rest = args
-        nothing = ir.Constant(_F32, ir.Undefined)
+        nothing = ir.Constant(F32, ir.Undefined)
         first = builder.insert_element(nothing, rest, ir.IntType(32)(0))
         word = ir.VectorType(ir.IntType(32), WIDTH)
         other = builder.shuffle_vector(first, nothing, ir.Constant(word, [0] * WIDTH))
         return builder.select(builder.icmp_signed("<", _order(), _every_word(builder, size)), value, other)
 
-    return _lanes(lanes, types.intp, types.float32), generate
+    return LANES(lanes, types.intp, types.float32), generate
 
 
 @intrinsic
@@ -156,10 +156,10 @@ def every(typing_context, number):
 
     def generate(context, builder, signature, args):
         word = ir.VectorType(ir.IntType(32), WIDTH)
-        first = builder.insert_element(ir.Constant(_F32, ir.Undefined), args[0], ir.IntType(32)(0))
-        return builder.shuffle_vector(first, ir.Constant(_F32, ir.Undefined), ir.Constant(word, [0] * WIDTH))
+        first = builder.insert_element(ir.Constant(F32, ir.Undefined), args[0], ir.IntType(32)(0))
+        return builder.shuffle_vector(first, ir.Constant(F32, ir.Undefined), ir.Constant(word, [0] * WIDTH))
 
-    return _lanes(types.float32), generate
+    return LANES(types.float32), generate
 
 
 def _fold(builder, value, join):
@@ -181,7 +181,7 @@ def total(typing_context, lanes):
     def generate(context, builder, signature, args):
         return _fold(builder, args[0], builder.fadd)
 
-    return (types.float32 if lanes == _lanes else types.float64)(lanes), generate
+    return (types.float32 if lanes == LANES else types.float64)(lanes), generate
 
 
 @intrinsic
@@ -191,7 +191,7 @@ def largest(typing_context, lanes):
     def generate(context, builder, signature, args):
         return _fold(builder, args[0], lambda a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b))
 
-    return (types.float32 if lanes == _lanes else types.float64)(lanes), generate
+    return (types.float32 if lanes == LANES else types.float64)(lanes), generate
 
 
 @intrinsic
@@ -199,7 +199,7 @@ def store(typing_context, array, index, lanes):
     """array[index : index + WIDTH] = lanes, for a flat float32 array."""
 
     def generate(context, builder, signature, args):
-        builder.store(args[2], _at(context, builder, signature.args[0], args[0], args[1], _F32), align=4)
+        builder.store(args[2], address(context, builder, signature.args[0], args[0], args[1], F32), align=4)
         return context.get_dummy_value()
 
     return types.void(array, types.intp, lanes), generate
@@ -210,14 +210,14 @@ def differences(typing_context, array, index, other, other_index, number):
     """array[index + k] + other[other_index + k] − number of flat float64 arrays, as lanes: summed in float64 first."""
 
     def generate(context, builder, signature, args):
-        a = builder.load(_at(context, builder, signature.args[0], args[0], args[1], _F64), align=8)
-        b = builder.load(_at(context, builder, signature.args[2], args[2], args[3], _F64), align=8)
+        a = builder.load(address(context, builder, signature.args[0], args[0], args[1], F64), align=8)
+        b = builder.load(address(context, builder, signature.args[2], args[2], args[3], F64), align=8)
         word = ir.VectorType(ir.IntType(32), WIDTH)
-        first = builder.insert_element(ir.Constant(_F64, ir.Undefined), args[4], ir.IntType(32)(0))
-        every = builder.shuffle_vector(first, ir.Constant(_F64, ir.Undefined), ir.Constant(word, [0] * WIDTH))
-        return builder.fptrunc(builder.fsub(builder.fadd(a, b), every), _F32)
+        first = builder.insert_element(ir.Constant(F64, ir.Undefined), args[4], ir.IntType(32)(0))
+        every = builder.shuffle_vector(first, ir.Constant(F64, ir.Undefined), ir.Constant(word, [0] * WIDTH))
+        return builder.fptrunc(builder.fsub(builder.fadd(a, b), every), F32)
 
-    return _lanes(array, types.intp, other, types.intp, types.float64), generate
+    return LANES(array, types.intp, other, types.intp, types.float64), generate
 
 
 @intrinsic
@@ -228,17 +228,17 @@ def wide_load(typing_context, array, index, size):
     def generate(context, builder, signature, args):
         kind = ir.VectorType(context.get_data_type(element), WIDTH)
         bit = ir.VectorType(ir.IntType(1), WIDTH)
-        at = _at(context, builder, signature.args[0], args[0], args[1], kind)
+        at = address(context, builder, signature.args[0], args[0], args[1], kind)
         there = builder.icmp_signed("<", _order(), _every_word(builder, args[2]))
         function = ir.FunctionType(kind, [at.type, ir.IntType(32), bit, kind])
         name = f"llvm.masked.load.v{WIDTH}{kind.element.intrinsic_name}.p0"
         call = cgutils.get_or_insert_function(builder.module, function, name)
         value = builder.call(call, [at, ir.IntType(32)(element.bitwidth // 8), there, ir.Constant(kind, None)])
         if isinstance(element, types.Float):
-            return value if element.bitwidth == 64 else builder.fpext(value, _F64)
-        return builder.sitofp(value, _F64)
+            return value if element.bitwidth == 64 else builder.fpext(value, F64)
+        return builder.sitofp(value, F64)
 
-    return _wide(array, types.intp, types.intp), generate
+    return WIDE(array, types.intp, types.intp), generate
 
 
 @intrinsic
@@ -247,9 +247,9 @@ def wide_store(typing_context, array, index, lanes, size):
 
     def generate(context, builder, signature, args):
         bit = ir.VectorType(ir.IntType(1), WIDTH)
-        at = _at(context, builder, signature.args[0], args[0], args[1], _F64)
+        at = address(context, builder, signature.args[0], args[0], args[1], F64)
         there = builder.icmp_signed("<", _order(), _every_word(builder, args[3]))
-        function = ir.FunctionType(ir.VoidType(), [_F64, at.type, ir.IntType(32), bit])
+        function = ir.FunctionType(ir.VoidType(), [F64, at.type, ir.IntType(32), bit])
         call = cgutils.get_or_insert_function(builder.module, function, f"llvm.masked.store.v{WIDTH}f64.p0")
         builder.call(call, [args[2], at, ir.IntType(32)(8), there])
         return context.get_dummy_value()
@@ -263,10 +263,10 @@ def wide_every(typing_context, number):
 
     def generate(context, builder, signature, args):
         word = ir.VectorType(ir.IntType(32), WIDTH)
-        first = builder.insert_element(ir.Constant(_F64, ir.Undefined), args[0], ir.IntType(32)(0))
-        return builder.shuffle_vector(first, ir.Constant(_F64, ir.Undefined), ir.Constant(word, [0] * WIDTH))
+        first = builder.insert_element(ir.Constant(F64, ir.Undefined), args[0], ir.IntType(32)(0))
+        return builder.shuffle_vector(first, ir.Constant(F64, ir.Undefined), ir.Constant(word, [0] * WIDTH))
 
-    return _wide(types.float64), generate
+    return WIDE(types.float64), generate
 
 
 @intrinsic
@@ -282,17 +282,17 @@ def where_less(typing_context, a, b, yes, no):
 @intrinsic
 def widen(typing_context, lanes):
     def generate(context, builder, signature, args):
-        return builder.fpext(args[0], _F64)
+        return builder.fpext(args[0], F64)
 
-    return _wide(lanes), generate
+    return WIDE(lanes), generate
 
 
 @intrinsic
 def narrow(typing_context, wide):
     def generate(context, builder, signature, args):
-        return builder.fptrunc(args[0], _F32)
+        return builder.fptrunc(args[0], F32)
 
-    return _lanes(wide), generate
+    return LANES(wide), generate
 
 
 @intrinsic
@@ -300,8 +300,8 @@ def add_to(typing_context, array, index, lanes):
     """array[index : index + WIDTH] += lanes, for a flat float64 array."""
 
     def generate(context, builder, signature, args):
-        at = _at(context, builder, signature.args[0], args[0], args[1], _F64)
-        builder.store(builder.fadd(builder.load(at, align=8), builder.fpext(args[2], _F64)), at, align=8)
+        at = address(context, builder, signature.args[0], args[0], args[1], F64)
+        builder.store(builder.fadd(builder.load(at, align=8), builder.fpext(args[2], F64)), at, align=8)
         return context.get_dummy_value()
 
     return types.void(array, types.intp, lanes), generate

@@ -16,12 +16,12 @@ from numpy.polynomial.chebyshev import Chebyshev
 
 from ..compiling import inner
 from ..rng import derive, log_gamma
-from .intrinsics import _F32, _F64, WIDTH, _at, _lanes, first_lanes, store
+from .intrinsics import F32, F64, LANES, WIDTH, address, first_lanes, store
 
 _I32, _I64 = ir.VectorType(ir.IntType(32), WIDTH), ir.VectorType(ir.IntType(64), WIDTH)
 _GAMMA, _M1, _M2 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB  # as in `rng`
-LARGE = 1000.0  # of a shape: beyond, float32 has too few digits for the second test
-CLEARLY = 0.01  # rejected by more than float32 can be wrong below that
+LARGE = 1000.0  # shape: beyond it, float32 has too few digits for the second test
+CLEARLY = 0.01  # below LARGE, a rejection by this much is no rounding error of float32
 LOWEST = -87.0  # exp is 0 below; float32 has nothing smaller but subnormal numbers
 HIGHEST = 88.0
 
@@ -32,12 +32,12 @@ def _fit(function, degree, low, high):
     return tuple(fitted.convert(kind=Polynomial).coef.tolist())
 
 
-_EXP = _fit(np.exp, 6, -0.5 * np.log(2.0), 0.5 * np.log(2.0))
+EXP = _fit(np.exp, 6, -0.5 * np.log(2.0), 0.5 * np.log(2.0))
 _LOG = _fit(lambda r: np.log1p(r) / r, 10, np.sqrt(0.5) - 1.0, np.sqrt(2.0) - 1.0)  # log(1 + r) / r
 _COS = _fit(lambda y: np.cos(2.0 * np.pi * np.sqrt(y)), 8, 0.0, 0.25)  # cos(2 π t) in t²
 
 
-def _const(value, kind=_F32):
+def _const(value, kind=F32):
     return ir.Constant(kind, [value] * WIDTH)
 
 
@@ -55,7 +55,7 @@ def _polynomial(builder, coefficients, x):
 
 
 def _fused(builder, coefficients, x):
-    """The same, multiplied and added in one step: of what no other engine makes again."""
+    """The same with fused multiply-add, for values that no other engine computes."""
     kind = x.type
     function = ir.FunctionType(kind, [kind, kind, kind])
     fma = cgutils.get_or_insert_function(builder.module, function, f"llvm.fma.v{WIDTH}{kind.element.intrinsic_name}")
@@ -70,8 +70,8 @@ def _log(builder, x):
     bits = builder.sub(builder.bitcast(x, _I32), _const(0x3F3504F3, _I32))  # √½
     exponent = builder.ashr(bits, _const(23, _I32))
     mantissa = builder.add(builder.and_(bits, _const(0x007FFFFF, _I32)), _const(0x3F3504F3, _I32))
-    r = builder.fsub(builder.bitcast(mantissa, _F32), _const(1.0))
-    e = builder.sitofp(exponent, _F32)
+    r = builder.fsub(builder.bitcast(mantissa, F32), _const(1.0))
+    e = builder.sitofp(exponent, F32)
     return builder.fadd(builder.fmul(r, _fused(builder, _LOG, r)), builder.fmul(e, _const(0.6931471805599453)))
 
 
@@ -87,7 +87,7 @@ def _hash(builder, keys, number):
 def _uniforms(builder, bits):
     """Two numbers above 0 and at most 1 from 64 bits: (k + ½) / 2³² of the upper and of the lower half."""
     both = (builder.trunc(builder.lshr(bits, _const(32, _I64)), _I32), builder.trunc(bits, _I32))
-    return [builder.fadd(builder.fmul(builder.uitofp(half, _F32), _const(2.0**-32)), _const(2.0**-33)) for half in both]
+    return [builder.fadd(builder.fmul(builder.uitofp(half, F32), _const(2.0**-32)), _const(2.0**-33)) for half in both]
 
 
 def _exp(builder, x):
@@ -97,9 +97,9 @@ def _exp(builder, x):
     magic = _const(12582912.0)
     n = builder.fsub(builder.fadd(builder.fmul(x, _const(1.4426950408889634)), magic), magic)
     r = builder.fsub(builder.fsub(x, builder.fmul(n, _const(0.693359375))), builder.fmul(n, _const(-2.12194440e-4)))
-    power = builder.bitcast(_polynomial(builder, _EXP, r), _I32)
+    power = builder.bitcast(_polynomial(builder, EXP, r), _I32)
     scaled = builder.add(power, builder.shl(builder.fptosi(n, _I32), _const(23, _I32)))
-    return builder.select(low, _const(0.0), builder.bitcast(scaled, _F32))
+    return builder.select(low, _const(0.0), builder.bitcast(scaled, F32))
 
 
 @intrinsic
@@ -109,7 +109,7 @@ def exp_lanes(typing_context, lanes):
     def generate(context, builder, signature, args):
         return _exp(builder, args[0])
 
-    return _lanes(lanes), generate
+    return LANES(lanes), generate
 
 
 @intrinsic
@@ -119,7 +119,7 @@ def log_lanes(typing_context, lanes):
     def generate(context, builder, signature, args):
         return _log(builder, args[0])
 
-    return _lanes(lanes), generate
+    return LANES(lanes), generate
 
 
 @intrinsic
@@ -132,12 +132,12 @@ def wide_log(typing_context, wide):
     def generate(context, builder, signature, args):
         root_half, exponent_bits = 0x3FE6A09E667F3BCD, 52
         bits = builder.sub(builder.bitcast(args[0], _I64), _const(root_half, _I64))
-        exponent = builder.sitofp(builder.ashr(bits, _const(exponent_bits, _I64)), _F64)
+        exponent = builder.sitofp(builder.ashr(bits, _const(exponent_bits, _I64)), F64)
         mantissa = builder.add(builder.and_(bits, _const((1 << exponent_bits) - 1, _I64)), _const(root_half, _I64))
-        m, one = builder.bitcast(mantissa, _F64), _const(1.0, _F64)
+        m, one = builder.bitcast(mantissa, F64), _const(1.0, F64)
         r = builder.fdiv(builder.fsub(m, one), builder.fadd(m, one))
         value = _fused(builder, [2.0 / k for k in range(1, 22, 2)], builder.fmul(r, r))
-        return builder.fadd(builder.fmul(r, value), builder.fmul(exponent, _const(log(2.0), _F64)))
+        return builder.fadd(builder.fmul(r, value), builder.fmul(exponent, _const(log(2.0), F64)))
 
     return wide(wide), generate
 
@@ -161,12 +161,12 @@ def log_gamma_lanes(typing_context, keys, index, number, shapes):
     """
 
     def generate(context, builder, signature, args):
-        keys = builder.load(_at(context, builder, signature.args[0], args[0], args[1], _I64), align=8)
-        shape = builder.load(_at(context, builder, signature.args[3], args[3], args[1], _F32), align=4)
+        keys = builder.load(address(context, builder, signature.args[0], args[0], args[1], _I64), align=8)
+        shape = builder.load(address(context, builder, signature.args[3], args[3], args[1], F32), align=4)
         h = _hash(builder, keys, _every(builder, args[2], _I64))
         u1, u2 = _uniforms(builder, h)
         u3, u4 = _uniforms(builder, _hash(builder, h, _const(0, _I64)))
-        kind = ir.FunctionType(_F32, [_F32])
+        kind = ir.FunctionType(F32, [F32])
         root = cgutils.get_or_insert_function(builder.module, kind, f"llvm.sqrt.v{WIDTH}f32")
         radius = builder.call(root, [builder.fmul(_log(builder, u1), _const(-2.0))])
         t = builder.fsub(u2, _const(0.5))
@@ -191,7 +191,7 @@ def log_gamma_lanes(typing_context, keys, index, number, shapes):
         left = builder.select(rejected, _const(float("inf")), _const(float("nan")))
         return builder.select(accepted, value, left)
 
-    return _lanes(keys, types.intp, types.int64, shapes), generate
+    return LANES(keys, types.intp, types.int64, shapes), generate
 
 
 @intrinsic
@@ -207,14 +207,14 @@ def may_win(typing_context, key, s, sums, at, add, score):
         key, s, sums, at, number, score = args
         numbers = builder.add(_every(builder, s, _I64), ir.Constant(_I64, list(range(WIDTH))))
         rest = builder.not_(_hash(builder, _every(builder, key, _I64), numbers))  # 1 − u in units of 2⁻⁶⁴
-        least = builder.fmul(builder.uitofp(builder.trunc(builder.lshr(rest, _const(32, _I64)), _I32), _F32), _const(2.0**-32))
-        w = builder.load(_at(context, builder, signature.args[2], sums, at, _F64), align=8)
-        best = builder.load(_at(context, builder, signature.args[5], score, s, _F64), align=8)
-        short = builder.fptrunc(builder.fsub(builder.fadd(w, _every(builder, number, _F64)), best), _F32)
+        least = builder.fmul(builder.uitofp(builder.trunc(builder.lshr(rest, _const(32, _I64)), _I32), F32), _const(2.0**-32))
+        w = builder.load(address(context, builder, signature.args[2], sums, at, F64), align=8)
+        best = builder.load(address(context, builder, signature.args[5], score, s, F64), align=8)
+        short = builder.fptrunc(builder.fsub(builder.fadd(w, _every(builder, number, F64)), best), F32)
         short = builder.select(builder.fcmp_ordered(">", short, _const(LOWEST)), short, _const(LOWEST))  # −∞ − −∞ as well
         short = builder.select(builder.fcmp_ordered("<", short, _const(HIGHEST)), short, _const(HIGHEST))
         bits = builder.fadd(builder.fmul(short, _const(2.0**23 / np.log(2.0))), _const(127.0 * 2.0**23))
-        bound = builder.fmul(builder.bitcast(builder.fptosi(bits, _I32), _F32), _const(1.0001))
+        bound = builder.fmul(builder.bitcast(builder.fptosi(bits, _I32), F32), _const(1.0001))
         return builder.zext(builder.bitcast(builder.fcmp_ordered("<=", least, bound), ir.IntType(WIDTH)), ir.IntType(64))
 
     return types.int64(key, types.int64, sums, types.intp, types.float64, score), generate

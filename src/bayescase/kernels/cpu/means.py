@@ -27,7 +27,7 @@ def find_single(block):
 
 @compiled
 def spell_out(block):
-    """Give the cells of rows with one label that label: while they have one, it stands in block.one alone."""
+    """Write the label of single-label rows into their cells; until then it is in block.one alone."""
     for i in range(block.size):
         if block.one[i] >= 0:
             start, size = row_span(block, i)
@@ -51,7 +51,7 @@ def labels_of(block, i, n, used):
 
 @compiled
 def fill_counts(block, n_sv, n_rows):
-    """The counts of z, from nothing."""
+    """Count z from scratch."""
     block, n = borrow(block), np.zeros(n_sv.shape[1], np.int64)
     for i in range(block.size):
         start, size = row_span(block, i)

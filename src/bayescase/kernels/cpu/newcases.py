@@ -3,15 +3,19 @@
 Random numbers are keyed by the case's own values, so a case gets the same answer in any batch and at any position.
 """
 
+import itertools
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from math import exp, log
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from ...state import Cells, Codebook, Hyper
+from ...state import Cells, Codebook, Codes, Hyper, longest
 from ..compiling import compiled, inner
 from ..rng import categorical, derive, uniform
 from .cells import move_cells
+from .engine import Block, make_block
 from .intrinsics import span
 from .labels import rename_cells, row_labels
 from .relabel import group_sums, relabel_row
@@ -20,6 +24,8 @@ from .tables import ROWS, Scratch, Tables, fill_row, lanes_for, make_scratch, ma
 
 BURN, KEEP = 3, 6  # sweeps of a new case per table: there are several tables, and they differ more than the sweeps
 PARTICLES, STOPS = 4, 32  # of the left-to-right estimate
+
+Given: TypeAlias = tuple[Hyper, np.ndarray]  # one draw: α and β, and φ as (ΣV, S)
 
 
 class Fold(NamedTuple):
@@ -240,9 +246,9 @@ def left_to_right(x, fold, key, pure, prob, smooth, w):
 def log_probability(block, fold, seed, out):
     """out[i, r] = log of an unbiased estimate r of p(x_i | φ): left to right (Wallach et al. 2009; Buntine 2009).
 
-    Each cell's predictive probability given the cells before it, whose labels are swept again at up to STOPS places. As long
-    as these share one label, and at small α most do, it is summed over which one (k = 1 above, the label not yet drawn);
-    with a label at hand, the estimate of a few runs is far too low. Exact at α = 0: log Σ_s β_s Π_j φ_s(x_ij).
+    The product of each cell's predictive probability given the cells before it, whose labels are swept again at up to STOPS
+    places. While these share one label, as most do at small α, it is summed out (k = 1 above); if it were drawn, the estimate
+    of a few runs would be far too low. Exact at α = 0: log Σ_s β_s Π_j φ_s(x_ij).
     """
     S, longest = len(fold.beta), len(fold.z)
     w, pure, prob, smooth = np.zeros(S), np.zeros(longest), np.zeros((longest, S)), np.zeros(longest)
@@ -256,3 +262,43 @@ def log_probability(block, fold, seed, out):
         predict_pure(x, fold, prob, smooth, pure)
         for r in range(out.shape[1]):
             out[i, r] = left_to_right(x, fold, derive(key, r), pure, prob, smooth, w)
+
+
+# --- all cases and all tables, on threads ---------------------------------------------------------------------------------
+
+
+def each_table(
+    cases: Codes, book: Codebook, given: Sequence[Given], n_jobs: int, kernel: Callable[[Block, slice, int, Fold], None]
+) -> None:
+    """kernel(block, rows, d, fold) for every table d of φ and every block of rows, a block per thread."""
+    cells, most = cases.cells, longest(cases.cells)
+
+    def work(rows: slice) -> None:
+        block = make_block(cells.part(rows), cases.width)
+        for d, (hyper, phi) in enumerate(given):
+            kernel(block, rows, d, make_fold(book, hyper, phi, most))
+
+    edges = np.linspace(0, cases.n_rows, min(n_jobs, max(cases.n_rows, 1)) + 1).astype(int)
+    with ThreadPoolExecutor(n_jobs) as pool:
+        list(pool.map(work, [slice(lo, hi) for lo, hi in itertools.pairwise(edges)]))
+
+
+def fold_here(cases: Codes, book: Codebook, given: Sequence[Given], seed: np.uint64, n_jobs: int = 1) -> np.ndarray:
+    """(N, S) Σ_d E[π_i | x_i, φ_d]."""
+    sums = np.zeros((cases.n_rows, len(given[0][0].beta)))
+    each_table(cases, book, given, n_jobs, lambda block, rows, d, fold: fold_in(block, fold, seed, sums[rows]))
+    return sums
+
+
+def fold_by_table(cases: Codes, book: Codebook, given: Sequence[Given], seed: np.uint64) -> np.ndarray:
+    """(D, N, S) E[π_i | x_i, φ_d] for each table d."""
+    means = np.zeros((len(given), cases.n_rows, len(given[0][0].beta)))
+    each_table(cases, book, given, 1, lambda block, rows, d, fold: fold_in(block, fold, seed, means[d, rows]))
+    return means
+
+
+def score_cases(cases: Codes, book: Codebook, given: Sequence[Given], seed: np.uint64, n_jobs: int = 1) -> np.ndarray:
+    """(D, N, particles) Estimates of log p(x_i | φ_d); the mean of their exponentials is unbiased."""
+    found = np.zeros((len(given), cases.n_rows, PARTICLES))
+    each_table(cases, book, given, n_jobs, lambda block, rows, d, fold: log_probability(block, fold, seed, found[d, rows]))
+    return found

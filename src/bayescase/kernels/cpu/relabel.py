@@ -48,10 +48,10 @@ def group_sums(x, z, log_phi, lanes, k, sums, at, row):
 def relabel_row(x, rise, key, sums, at, lanes, k, row):
     """Each group of cells that share a label draws a new one among its own and those the row does not use, ∝ Π φ.
 
-    sums[at + t · lanes + s] = Σ log φ_s over the cells of group t. Groups go by first appearance: an order that the move
-    itself cannot change, as an exact scan needs. The group stays with probability 1 / (1 + Σ exp(w_s − w_own)), the sum over
-    labels that nobody uses: row.barred is −∞ for the others. Leaves old label → new label in row.to, and returns the number of
-    groups moved.
+    sums[at + t · lanes + s] = Σ log φ_s over the cells of group t. Groups are taken in the order of their first cells, which
+    the move cannot change, so that the scan is exact. The group stays with probability 1 / (1 + Σ exp(w_s − w_own)), summed
+    over the labels that the row does not use: row.barred is −∞ for the others. Leaves old label → new label in row.to, and
+    returns how many groups moved.
     """
     n, used, to, barred, e = row.n, row.used, row.to, row.barred, row.e
     for t in range(k):

@@ -1,7 +1,7 @@
 """Sums of a table over the cells of rows: of log weights of candidates, of log φ.
 
-A row's cells are a `span` of the block's. Loops that should be vectorised run from 0: of any other start LLVM cannot tell that
-it is not negative, which to Python means an index from the end.
+A row's cells are a `span` of the block's. Loops that should be vectorised start at 0: LLVM cannot tell that any other
+start is not negative, and a negative index counts from the end.
 """
 
 import numpy as np

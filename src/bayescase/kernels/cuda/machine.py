@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ...errors import ParameterError, Setting
-from ..cpu.lanes_math import _EXP
+from ..cpu.lanes_math import EXP
 
 ROWS = ("cells.cu", "single.cu", "several.cu")  # one after the other these and one more are one text
 SWEEPING, FOLDING = (*ROWS, "sweep.cu"), (*ROWS, "fold.cu")
@@ -220,7 +220,7 @@ class Kind(NamedTuple):
 
     def text(self, sources: Sequence[str]) -> str:
         """The text of the kernels with its constants."""
-        exp = ", ".join(f"{float(np.float32(c)).hex()}f" for c in _EXP)
+        exp = ", ".join(f"{float(np.float32(c)).hex()}f" for c in EXP)
         lines = [f"#define {name.upper()} {int(v) if isinstance(v, bool) else v}" for name, v in self._asdict().items()]
         texts = [Path(__file__).with_name(name).read_text(encoding="utf-8") for name in sources]
         return "\n".join([*lines, f"#define EXP {{{exp}}}", *texts])

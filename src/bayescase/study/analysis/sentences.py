@@ -1,7 +1,7 @@
 """What was found, in sentences for people who have never heard of a p value."""
 
 from ...explaining.words import counted, listed
-from .results import SURE, Analysis, Comparison, Estimate, Outcome, Result, Test
+from .results import SURE, Analysis, Comparison, Estimate, Outcome, Result
 
 # --- numbers in words -----------------------------------------------------------------------------------------------------
 
@@ -16,13 +16,6 @@ def number(x: float | None, digits: int = 2) -> str:
 
 def p_value(p: float | None) -> str:
     return "–" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"
-
-
-def p_words(test: Test) -> str:
-    """ "p = 0.012", the value that decides."""
-    if test.final is None:
-        return ""
-    return f"p {p_value(test.final)}" if test.final < 0.001 else f"p = {p_value(test.final)}"
 
 
 def points(x: float | None) -> str:

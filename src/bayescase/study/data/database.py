@@ -85,7 +85,8 @@ def migrate(engine: Engine) -> None:
 def passes(error: DBAPIError) -> bool:
     """Whether the same transaction may succeed in a moment. Each finds out by itself whether it had succeeded already."""
     state = getattr(error.orig, "sqlstate", None)
-    busy = isinstance(error.orig, sqlite3.OperationalError) and ("locked" in str(error.orig) or "busy" in str(error.orig))
+    code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF  # without the bits that say why
+    busy = code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
     return error.connection_invalidated or state in ("40001", "40P01") or busy
 
 

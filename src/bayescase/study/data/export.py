@@ -84,18 +84,24 @@ def superseded(person: dict[str, Any], schedule: Plan, rows: Rows) -> list[bool]
     return [row["round"] < last[row["trial"]] or row["trial"] >= done for row in rows]
 
 
+def of_person(person: dict[str, Any], schedule: Plan) -> dict[str, Any]:
+    """The columns that every row of a person begins with."""
+    return {
+        "participant": person["public_id"],
+        "phase": person["phase"],
+        "simulated": person["simulated"],
+        "status": person["status"],
+        "slot": person["first_slot"],
+        "cell": str(schedule.cell),
+    }
+
+
 def answer_rows(design, person, schedule, rows, identified):
     items, labels = {item.id: item for item in design.items}, {group.id: group.label for group in design.groups}
     found = []
     for row, old in zip(rows, superseded(person, schedule, rows), strict=True):
         item = items.get(row["item"])
-        record = {
-            "participant": person["public_id"],
-            "phase": person["phase"],
-            "simulated": person["simulated"],
-            "status": person["status"],
-            "slot": person["first_slot"],
-            "cell": str(schedule.cell),
+        record = of_person(person, schedule) | {
             "round": row["round"],
             "superseded": old,
             "trial": row["trial"],
@@ -134,13 +140,7 @@ def person_row(design, person, schedule, rows, own_answers, forms, noted, identi
     times = sorted([person["consented_at"], *(row["received_at"] for row in (*own_answers, *forms))])
     pauses = [late - early for early, late in pairwise(times)]
     valid = [row for row in rows if not row["superseded"]]
-    record = {
-        "participant": person["public_id"],
-        "phase": person["phase"],
-        "simulated": person["simulated"],
-        "status": person["status"],
-        "slot": person["first_slot"],
-        "cell": str(schedule.cell),
+    record = of_person(person, schedule) | {
         "order": " then ".join(schedule.cell.order),
         "item_sets": " then ".join(schedule.cell.sets),
         "consented_on": day(person["consented_at"]),
