@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import bayescase
+from bayescase import kernels
 
 SOURCE = Path(__file__).parents[1] / "src/bayescase"
 ROOMS = (
@@ -158,7 +159,7 @@ def test_the_door_of_the_kernels_names_no_engine():
     assert len(engines) == 4
     inside = {node.name for file in engines for node in files()[file].body if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
     assert {"CpuEngine", "CudaEngine", "DiskEngine", "ClusterEngine", "CpuRows"} < inside
-    assert not inside & set(bayescase.kernels.__all__)
+    assert not inside & set(kernels.__all__)
 
 
 def length(node):
