@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import bayescase
+from bayescase import kernels
 
 SOURCE = Path(__file__).parents[1] / "src/bayescase"
 ROOMS = (
@@ -19,7 +20,7 @@ ROOMS = (
 )
 FRONT = ("__init__.py", "__main__.py")  # of the package: they open every room, and belong to none
 LONGEST_FILE, LONGEST_FUNCTION = 500, 60
-EXCUSE = "Long because "  # in the docstring of a module
+EXCUSE = "Long because "  # in the docstring of a module that is a long file; no function is excused
 
 # What is not yet so, with the reason. An entry that is not needed any more fails, too.
 FORWARD: dict[str, str] = {}
@@ -158,11 +159,14 @@ def test_the_door_of_the_kernels_names_no_engine():
     assert len(engines) == 4
     inside = {node.name for file in engines for node in files()[file].body if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
     assert {"CpuEngine", "CudaEngine", "DiskEngine", "ClusterEngine", "CpuRows"} < inside
-    assert not inside & set(bayescase.kernels.__all__)
+    assert not inside & set(kernels.__all__)
 
 
 def length(node):
-    return node.end_lineno - node.lineno + 1
+    """Lines of a function, without those of its docstring: everything public has a whole one."""
+    documentation = node.body[0] if ast.get_docstring(node) is not None else None
+    said = 0 if documentation is None else documentation.end_lineno - documentation.lineno + 1
+    return node.end_lineno - node.lineno + 1 - said
 
 
 def is_excused(tree):
@@ -184,6 +188,6 @@ def test_no_function_is_too_long():
         f"{file}: {node.name}"
         for file, tree in files().items()
         for node in ast.walk(tree)
-        if isinstance(node, kinds) and length(node) > LONGEST_FUNCTION and not is_excused(tree)
+        if isinstance(node, kinds) and length(node) > LONGEST_FUNCTION
     ]
     assert not breaches(long, LONG_FUNCTIONS)

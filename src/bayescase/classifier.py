@@ -329,6 +329,15 @@ class BayesianCaseClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
             One per case; print it to read it. For each cluster, from the largest membership to the smallest: the prototype, its
             label, its values on its key features (those of the subspace), whether the case agrees, and, if the classifier is
             linear, what the membership contributes to the decision for the predicted label.
+
+        Examples
+        --------
+        >>> from bayescase import BayesianCaseClassifier, BayesianCaseModel, load_recipes
+        >>> recipes = load_recipes()
+        >>> classifier = BayesianCaseClassifier(BayesianCaseModel(5, n_iter=40, n_chains=1, random_state=0))
+        >>> found = classifier.fit(recipes.table, recipes.families).explain({"ingredients": [["rum", "lime", "ice"]]})
+        >>> str(found[0].label)
+        'punch'
         """
         memberships = self._memberships(X)
         view = view_of(self.case_model_.fitted_)

@@ -50,6 +50,12 @@ def load_smileys(n_cases: int = 240, random_state: int = 0) -> Dataset:
     -------
     Dataset
         With the faces as `table`, `names`, `families` and a `description`.
+
+    Examples
+    --------
+    >>> from bayescase import load_smileys
+    >>> list(load_smileys(n_cases=30).table)
+    ['colour', 'face shape', 'eyes', 'mouth', 'ears']
     """
     rng = np.random.default_rng(random_state)
     names = list(FACE)
@@ -140,6 +146,13 @@ def load_recipes() -> Dataset:
     -------
     Dataset
         With the ingredients as `table`, `names`, `families` and a `description`.
+
+    Examples
+    --------
+    >>> from bayescase import load_recipes
+    >>> recipes = load_recipes()
+    >>> print(recipes.names[0], recipes.families[0], len(recipes.table["ingredients"][0]))
+    Penne alla Norma pasta 9
     """
     text = files("bayescase").joinpath("data/recipes.csv").read_text(encoding="utf-8")
     recipes = list(csv.DictReader(text.splitlines()))

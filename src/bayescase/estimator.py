@@ -223,6 +223,23 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         Number of columns of X, those that the encoder leaves out included.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, if X has names.
+
+    References
+    ----------
+    Been Kim, Cynthia Rudin and Julie Shah (2014). The Bayesian Case Model: A Generative Approach for Case-Based Reasoning and
+    Prototype Classification. Advances in Neural Information Processing Systems 27.
+
+    Examples
+    --------
+    >>> from bayescase import BayesianCaseModel, load_recipes
+    >>> recipes = load_recipes()
+    >>> model = BayesianCaseModel(5, n_iter=200, random_state=0).fit(recipes.table, case_names=recipes.names)
+    >>> model.memberships_.shape
+    (80, 5)
+    >>> print(model.explain().clusters[1].sentence)
+    Cluster 1: 19 cases like Five Alarm Ranch Chili (...%), known by chili powder, cumin and onion.
+    >>> model.predict({"ingredients": [["chili powder", "cumin", "onion"]]})
+    array([1])
     """
 
     def __init__(
@@ -343,6 +360,15 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         -------
         BayesianCaseModel
             The model itself.
+
+        Examples
+        --------
+        >>> from bayescase import BayesianCaseModel, load_recipes
+        >>> recipes = load_recipes()
+        >>> model = BayesianCaseModel(5, n_iter=40, n_chains=1, random_state=0)
+        >>> model = model.fit(recipes.table, case_names=recipes.names, pins={"cases": {0: 2, 1: 2}})
+        >>> model.labels_[:2].tolist()
+        [2, 2]
         """
         settings = Settings(**{name: getattr(self, name) for name in Settings.__dataclass_fields__})
         refuse_forgotten(self.get_params(deep=False))
@@ -429,6 +455,13 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         -------
         BayesianCaseModel
             The model itself.
+
+        Examples
+        --------
+        >>> from bayescase import BayesianCaseModel, load_recipes
+        >>> model = BayesianCaseModel(5, n_iter=40, n_chains=1, warm_start=True, random_state=0).fit(load_recipes().table)
+        >>> model.more(20).n_iter_
+        60
         """
         check_is_fitted(self)
         check_watch(checkpoint, callback)
@@ -557,6 +590,13 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         -------
         BayesianCaseModel
             The model itself.
+
+        Examples
+        --------
+        >>> from bayescase import BayesianCaseModel, load_recipes
+        >>> model = BayesianCaseModel(5, n_iter=40, n_chains=1, random_state=0).fit(load_recipes().table)
+        >>> model.name_cases(load_recipes().names).explain().clusters[0].prototype.name in load_recipes().names
+        True
         """
         check_is_fitted(self)
         self._show(self.fitted_.named(check_names(names, len(self.fitted_.data.candidates))))
@@ -595,6 +635,14 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         -------
         FeatureTable
             A tuple with a `FeatureSummary` per feature, which prints as a table.
+
+        Examples
+        --------
+        >>> from bayescase import BayesianCaseModel, load_recipes
+        >>> model = BayesianCaseModel(5, n_iter=40, n_chains=1, random_state=0).fit(load_recipes().table)
+        >>> print(model.describe_features())
+        feature      type  values  missing
+        ingredients  bag      110     0.0%  salt, garlic, onion, tomato, …
         """
         check_is_fitted(self)
         return describe(self.fitted_.encoding, self.fitted_.data.cases)
@@ -674,6 +722,13 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         -------
         ndarray of shape (n_samples,)
             Natural logarithms.
+
+        Examples
+        --------
+        >>> from bayescase import BayesianCaseModel, load_recipes
+        >>> model = BayesianCaseModel(5, n_iter=40, n_chains=1, random_state=0).fit(load_recipes().table)
+        >>> model.score_samples({"ingredients": [["pasta", "garlic"], ["rum", "ice"]]}).shape
+        (2,)
         """
         check_is_fitted(self)
         n_jobs = effective_n_jobs(self.n_jobs)
@@ -716,6 +771,14 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             Values as in `feature_values_`.
         y : ndarray of shape (n_samples,)
             The cluster that most cells of the case come from.
+
+        Examples
+        --------
+        >>> from bayescase import BayesianCaseModel, load_recipes
+        >>> model = BayesianCaseModel(5, n_iter=40, n_chains=1, random_state=0).fit(load_recipes().table)
+        >>> cases, clusters = model.sample(3)
+        >>> cases.shape, clusters.shape
+        ((3, 1), (3,))
         """
         check_is_fitted(self)
         if not is_int(n_samples) or n_samples < 1:
@@ -747,6 +810,13 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         -------
         ModelExplanation
             Prints as text; `to_json` gives plain JSON.
+
+        Examples
+        --------
+        >>> from bayescase import BayesianCaseModel, load_recipes
+        >>> model = BayesianCaseModel(5, n_iter=40, n_chains=1, random_state=0).fit(load_recipes().table)
+        >>> print(model.explain().clusters[0].sentence)
+        Cluster 0: 20 cases like case ... (...%), known by pasta, parmesan and olive oil.
         """
         check_is_fitted(self)
         return explain(self.fitted_)
@@ -763,6 +833,14 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         -------
         CaseExplanation
             Prints as text; `to_json` gives plain JSON.
+
+        Examples
+        --------
+        >>> from bayescase import BayesianCaseModel, load_recipes
+        >>> model = BayesianCaseModel(5, n_iter=40, n_chains=1, random_state=0).fit(load_recipes().table)
+        >>> case = model.explain_case({"ingredients": ["rum", "lime", "ice"]})
+        >>> case.title_of(case.cluster)
+        'cluster ... (ice, ...)'
         """
         check_is_fitted(self)
         if is_int(X):
@@ -785,6 +863,13 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         -------
         PairExplanation
             Prints as text; `to_json` gives plain JSON.
+
+        Examples
+        --------
+        >>> from bayescase import BayesianCaseModel, load_recipes
+        >>> model = BayesianCaseModel(5, n_iter=40, n_chains=1, random_state=0).fit(load_recipes().table)
+        >>> model.explain_pair(0, 1).first.more_often[0].words
+        'pasta'
         """
         check_is_fitted(self)
         return explain_pair(self.fitted_, first, second)
@@ -804,6 +889,13 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         -------
         TreeExplanation
             Prints as text; `to_json` gives plain JSON.
+
+        Examples
+        --------
+        >>> from bayescase import BayesianCaseModel, load_recipes
+        >>> model = BayesianCaseModel(5, n_iter=40, n_chains=1, random_state=0).fit(load_recipes().table)
+        >>> len(model.explain_tree().joins)
+        4
         """
         check_is_fitted(self)
         return explain_tree(self.fitted_, tolerance)
@@ -850,6 +942,13 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         -------
         DifferencesExplanation
             Prints as text; `to_json` gives plain JSON.
+
+        Examples
+        --------
+        >>> from bayescase import BayesianCaseModel, load_recipes
+        >>> model = BayesianCaseModel(5, n_iter=40, n_chains=1, random_state=0).fit(load_recipes().table)
+        >>> print(model.explain_differences().sentence)
+        One chain alone found these clusters, so there is nothing to compare it with: run several chains.
         """
         check_is_fitted(self)
         return explain_differences(self.fitted_)
@@ -866,6 +965,13 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         -------
         AgreementExplanation
             Prints as text; `to_json` gives plain JSON.
+
+        Examples
+        --------
+        >>> from bayescase import BayesianCaseModel, load_recipes
+        >>> model = BayesianCaseModel(5, n_iter=40, n_chains=1, random_state=0).fit(load_recipes().table)
+        >>> model.explain_agreement(0).features[0].name
+        'pasta'
         """
         check_is_fitted(self)
         return explain_agreement(self.fitted_, cluster)
@@ -881,6 +987,14 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             The features are the pixels of an image, row by row.
         title : str, default=None
             Heading of the page.
+
+        Examples
+        --------
+        >>> from bayescase import BayesianCaseModel, load_recipes
+        >>> model = BayesianCaseModel(5, n_iter=40, n_chains=1, random_state=0).fit(load_recipes().table)
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.report(f"{folder}/recipes.html", title="Recipes")
         """
         from .explaining.render.report import write_report
 
@@ -915,6 +1029,13 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         -------
         xarray.DataTree or arviz.InferenceData
             The first with ArviZ 1.x, the second with 0.x.
+
+        Examples
+        --------
+        >>> from bayescase import BayesianCaseModel, load_recipes
+        >>> model = BayesianCaseModel(5, n_iter=40, n_chains=1, random_state=0).fit(load_recipes().table)
+        >>> model.to_arviz()["posterior"]["purity"].dims
+        ('chain', 'draw')
         """
         check_is_fitted(self)
         return self.fitted_.to_arviz()
@@ -932,6 +1053,14 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         ----------
         path : path
             File to write; one that is there is replaced once the new one is whole.
+
+        Examples
+        --------
+        >>> from bayescase import BayesianCaseModel, load_recipes
+        >>> model = BayesianCaseModel(5, n_iter=40, n_chains=1, random_state=0).fit(load_recipes().table)
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.save(f"{folder}/recipes.bcm")
         """
         check_is_fitted(self)
         elsewhere = ("client", "device")  # where a fit is made is not part of the model
@@ -953,6 +1082,17 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         -------
         BayesianCaseModel
             As it was, with all its parameters.
+
+        Examples
+        --------
+        >>> from bayescase import BayesianCaseModel, load_recipes
+        >>> model = BayesianCaseModel(5, n_iter=40, n_chains=1, random_state=0).fit(load_recipes().table)
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.save(f"{folder}/recipes.bcm")
+        ...     again = BayesianCaseModel.load(f"{folder}/recipes.bcm")
+        >>> bool((again.labels_ == model.labels_).all())
+        True
         """
         fitted = Fitted.load(path)
         if fitted.sample is not None:

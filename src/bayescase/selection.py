@@ -111,6 +111,15 @@ def select_n_clusters(
     but is itself uncertain with a few folds. The recommended number is the smallest whose distance from the best is at most
     one standard error of that distance. A held-out cell with a value that no fitted case has is left out, for every number of
     clusters alike.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayescase import BayesianCaseModel, select_n_clusters
+    >>> X = np.repeat([[0, 0, 0, 0], [1, 1, 1, 1], [2, 2, 2, 2]], 20, axis=0)
+    >>> short = BayesianCaseModel(n_iter=40, n_chains=2)
+    >>> select_n_clusters(X, range(1, 5), model=short, cv=3, random_state=0).recommended
+    3
     """
     table = read(X)
     numbers, model = check_numbers(n_clusters), check_model(model)

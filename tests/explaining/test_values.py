@@ -39,7 +39,7 @@ def test_counts_are_shown_as_counts():
 def test_missing_values_are_none(table):
     found, x = Values(table.fitted_.columns), table.fitted_.data.x
     for i in (0, 3, 5, 17):
-        shown = found.of_row(x[i])
+        shown = [found.of(j, code) for j, code in enumerate(x[i].tolist())]
         assert [value is None for value in shown] == (x[i] < 0).tolist()
         assert shown == list(table.fitted_.encoding.decode(x[i : i + 1])[0])
 

@@ -304,6 +304,15 @@ class CaseEncoder(TransformerMixin, BaseEstimator):
         -------
         FeatureTable
             A tuple with a `FeatureSummary` per feature, which prints as a table.
+
+        Examples
+        --------
+        >>> from bayescase import CaseEncoder
+        >>> table = {"age": [17, 30, 70, 45], "town": ["Bonn", "Ulm", "Bonn", None]}
+        >>> print(CaseEncoder(bins={"age": [18, 65]}).fit(table).describe_features(table))
+        feature  type      values  missing
+        age      number         3     0.0%  below 18, 18 to 64, 65 or more
+        town     category       2    25.0%  Bonn, Ulm
         """
         check_is_fitted(self)
         return describe(self.encoding_, new_codes(self.encoding_, X, type(self).__name__))

@@ -39,6 +39,12 @@ def plot_differences(differences: DifferencesExplanation) -> Figure:
     -------
     matplotlib.figure.Figure
         Not shown and not saved: `figure.savefig` does that.
+
+    Examples
+    --------
+    >>> from bayescase import BayesianCaseModel, load_recipes, plots
+    >>> model = BayesianCaseModel(5, n_iter=40, n_chains=2, random_state=0).fit(load_recipes().table)
+    >>> figure = plots.plot_differences(model.explain_differences())
     """
     check_kind(differences, DifferencesExplanation, "model.explain_differences()")
     return draw_differences(differences, differences.sentence) if differences.ways else empty_figure(differences.sentence)

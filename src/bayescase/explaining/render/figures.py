@@ -74,6 +74,12 @@ def plot_prototypes(
     -------
     matplotlib.figure.Figure
         Not shown and not saved: `figure.savefig` does that.
+
+    Examples
+    --------
+    >>> from bayescase import BayesianCaseModel, load_recipes, plots
+    >>> model = BayesianCaseModel(5, n_iter=40, n_chains=1, random_state=0).fit(load_recipes().table)
+    >>> figure = plots.plot_prototypes(model.explain())
     """
     clusters = clusters_of(explanation)
     if image_shape is not None:
@@ -98,6 +104,12 @@ def plot_subspaces(explanation: ModelExplanation | ClusterExplanation, *, most: 
     -------
     matplotlib.figure.Figure
         Not shown and not saved: `figure.savefig` does that.
+
+    Examples
+    --------
+    >>> from bayescase import BayesianCaseModel, load_recipes, plots
+    >>> model = BayesianCaseModel(5, n_iter=40, n_chains=1, random_state=0).fit(load_recipes().table)
+    >>> figure = plots.plot_subspaces(model.explain())
     """
     clusters = clusters_of(explanation)
     shown = clusters[:MANY_CLUSTERS]
@@ -159,6 +171,12 @@ def plot_values(explanation: ModelExplanation, *, most: int = 30) -> Figure:
     -------
     matplotlib.figure.Figure
         Not shown and not saved: `figure.savefig` does that.
+
+    Examples
+    --------
+    >>> from bayescase import BayesianCaseModel, load_recipes, plots
+    >>> model = BayesianCaseModel(5, n_iter=40, n_chains=1, random_state=0).fit(load_recipes().table)
+    >>> figure = plots.plot_values(model.explain())
     """
     clusters, rows = clusters_of(explanation), explanation.telling_values(most)
     if not rows:
@@ -203,6 +221,12 @@ def plot_memberships(fitted: Fitted) -> Figure:
     -------
     matplotlib.figure.Figure
         Not shown and not saved: `figure.savefig` does that.
+
+    Examples
+    --------
+    >>> from bayescase import BayesianCaseModel, load_recipes, plots
+    >>> model = BayesianCaseModel(5, n_iter=40, n_chains=1, random_state=0).fit(load_recipes().table)
+    >>> figure = plots.plot_memberships(model.fitted_)
     """
     check_fitted(fitted)
     member, sizes = fitted.posterior.memberships, fitted.sizes
@@ -261,6 +285,12 @@ def plot_agreement(agreement: AgreementExplanation, *, most: int = 25) -> Figure
     -------
     matplotlib.figure.Figure
         Not shown and not saved: `figure.savefig` does that.
+
+    Examples
+    --------
+    >>> from bayescase import BayesianCaseModel, load_recipes, plots
+    >>> model = BayesianCaseModel(5, n_iter=40, n_chains=1, random_state=0).fit(load_recipes().table)
+    >>> figure = plots.plot_agreement(model.explain_agreement(0))
     """
     check_kind(agreement, AgreementExplanation, "model.explain_agreement(cluster)")
     shown, rows = agreement.features[:most], agreement.members
@@ -307,6 +337,12 @@ def plot_case(case: CaseExplanation, *, most: int = 12) -> Figure:
     -------
     matplotlib.figure.Figure
         Not shown and not saved: `figure.savefig` does that.
+
+    Examples
+    --------
+    >>> from bayescase import BayesianCaseModel, load_recipes, plots
+    >>> model = BayesianCaseModel(5, n_iter=40, n_chains=1, random_state=0).fit(load_recipes().table)
+    >>> figure = plots.plot_case(model.explain_case({"ingredients": ["rum", "lime", "ice"]}))
     """
     check_kind(case, CaseExplanation, "model.explain_case(case)")
     members = case.memberships[:most]

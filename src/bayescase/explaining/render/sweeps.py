@@ -53,6 +53,12 @@ def plot_ribbon(fitted: Fitted) -> Figure:
     -------
     matplotlib.figure.Figure
         Not shown and not saved: `figure.savefig` does that.
+
+    Examples
+    --------
+    >>> from bayescase import BayesianCaseModel, load_recipes, plots
+    >>> model = BayesianCaseModel(5, n_iter=40, n_chains=1, random_state=0).fit(load_recipes().table)
+    >>> figure = plots.plot_ribbon(model.fitted_)
     """
     check_sweeps(fitted)
     p = fitted.posterior.p  # (chains, draws, S)
@@ -145,6 +151,12 @@ def plot_history(fitted: Fitted, *, image_shape: tuple[int, int] | None = None, 
     -------
     matplotlib.figure.Figure
         Not shown and not saved: `figure.savefig` does that.
+
+    Examples
+    --------
+    >>> from bayescase import BayesianCaseModel, load_recipes, plots
+    >>> model = BayesianCaseModel(5, n_iter=40, n_chains=1, keep_draws=True).fit(load_recipes().table)
+    >>> figure = plots.plot_history(model.fitted_)
     """
     check_sweeps(fitted)
     if fitted.draws is None:

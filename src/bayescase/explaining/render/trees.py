@@ -29,6 +29,12 @@ def plot_tree(tree: TreeExplanation) -> Figure:
     -------
     matplotlib.figure.Figure
         Not shown and not saved: `figure.savefig` does that.
+
+    Examples
+    --------
+    >>> from bayescase import BayesianCaseModel, load_recipes, plots
+    >>> model = BayesianCaseModel(5, n_iter=40, n_chains=1, random_state=0).fit(load_recipes().table)
+    >>> figure = plots.plot_tree(model.explain_tree())
     """
     check_kind(tree, TreeExplanation, "model.explain_tree()")
     return draw_tree(tree, tree.sentence) if tree.n_clusters > 1 else empty_figure("There is one cluster only.")
