@@ -59,8 +59,8 @@ from .reading.tables import Table, TableLike, index_names, read
 from .sampling.checkpoint import seed_of
 from .sampling.diagnostics import Diagnostics, to_arviz
 from .sampling.hyper import Learnable
-from .sampling.large import Sample, check_large, find_results, open_large, prepare_large, read_results, save_results
-from .sampling.places import Place, lost_tasks
+from .sampling.large import Sample, check_large, find_results, join_results, open_large, prepare_large, save_results
+from .sampling.places import Place, Temporary, lost_tasks
 from .sampling.problem import Given, Settings, is_int, prepare
 from .sampling.prototypes import Candidate
 from .sampling.results import KeptDraws
@@ -386,12 +386,12 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         try:
             with place.naming(), lost_tasks(client):
                 if client is not None:
-                    check_workers(client, place.folder)
+                    check_workers(client, {place.codes, place.rows})
                 try:
                     cached = open_large(source, new_encoder(self.encoder), catalogue, place, self.verbose)
                 except BayescaseError as error:
                     raise error.within("encoder") from None
-                problem = prepare_large(cached, settings, given, seed, place.folder, client)
+                problem = prepare_large(cached, settings, given, seed, place.rows, client)
                 if isinstance(given.candidates, int):
                     names = names_at(None, sample_rows(len(cached), seed, given.candidates))
                 run = Run(problem, effective_n_jobs(self.n_jobs))
@@ -476,7 +476,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         for name in ("_run", "_place"):
             self.__dict__.pop(name, None)
         if place is not None:
-            self._place = place  # temporary files go with it
+            self._place: Any = place  # temporary files go with it
         if self.warm_start:
             self._run = run
         else:
@@ -537,8 +537,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
                 tuple(Candidate(int(rows[c.row]), c.probability, tuple(rows[list(c.ties)].tolist())) for c in found)
                 for found in fitted.candidates
             ]
-        if sample.files:
-            self.labels_, self.memberships_ = read_results(sample)
+        if sample.labels is not None and sample.memberships is not None:
+            self.labels_, self.memberships_ = sample.labels, sample.memberships
 
     def name_cases(self, names: Sequence[Any] | None) -> BayesianCaseModel:
         """Give the cases names, which explanations then use and `save` keeps.
@@ -586,6 +586,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     def describe_features(self) -> FeatureTable:
         """How the columns were read: name, type, number of values, share of missing cells and the first values of each.
 
+        Of a table that was read in parts the share is that of the sample that the model has.
+
         Returns
         -------
         FeatureTable
@@ -631,7 +633,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         if is_dask(X):
             return lazily(X, predicting.Folding(self.fitted_, "memberships"), list(self.get_feature_names_out()))
         if is_large(X):
-            return np.concatenate([self._memberships(part) for part in self._encode_parts(X)])
+            return np.concatenate([*map(self._memberships, self._encode_parts(X)), np.zeros((0, self.n_clusters_))])
         return self._memberships(self._encode(X))
 
     def predict(self, X: TableLike) -> np.ndarray:
@@ -651,7 +653,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         if is_dask(X):
             return lazily(X, predicting.Folding(self.fitted_, "labels"), np.int64)
         if is_large(X):
-            return np.concatenate([self._memberships(part).argmax(axis=1) for part in self._encode_parts(X)])
+            labels = (self._memberships(part).argmax(axis=1) for part in self._encode_parts(X))
+            return np.concatenate([*labels, np.zeros(0, dtype=np.int64)])
         return np.argmax(self.predict_proba(X), axis=1)
 
     def score_samples(self, X: TableLike) -> np.ndarray:
@@ -675,7 +678,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         if is_dask(X):
             return lazily(X, predicting.Folding(self.fitted_, "scores"), np.float64)
         if is_large(X):
-            return np.concatenate([predicting.log_probabilities(self.fitted_, part, n_jobs) for part in self._encode_parts(X)])
+            scores = (predicting.log_probabilities(self.fitted_, part, n_jobs) for part in self._encode_parts(X))
+            return np.concatenate([*scores, np.zeros(0)])
         return predicting.log_probabilities(self.fitted_, self._encode(X), n_jobs)
 
     def score(self, X: TableLike, y: Any = None) -> float:
@@ -773,8 +777,10 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     def _at_hand(self, row: int) -> int:
         """The case of the fit that is this row of the table."""
         sample = self.fitted_.sample
-        if sample is None or not 0 <= row < sample.n_cases:
+        if sample is None:
             return row
+        if not 0 <= row < sample.n_cases:
+            raise ParameterError("There is no case {row}: the table has {n}, counted from 0.", row=row, n=sample.n_cases)
         found = int(np.searchsorted(sample.rows, row))
         if found == len(sample.rows) or sample.rows[found] != row:
             raise ParameterError(
@@ -849,7 +855,11 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         """
         check_is_fitted(self)
         fewer = type(self)(**self.get_params(deep=False))
-        fewer._show(fold(self.fitted_, n_clusters, tolerance))
+        folded = fold(self.fitted_, n_clusters, tolerance)
+        if folded.whole is not None and folded.whole.sample is not None:
+            fewer._place = place = Temporary()  # goes with the model
+            folded = folded.with_sample(join_results(folded.whole.sample, folded.groups, place.path))
+        fewer._show(folded)
         return fewer
 
     def explain_differences(self) -> DifferencesExplanation:
@@ -974,7 +984,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         """
         fitted = Fitted.load(path)
         if fitted.sample is not None:
-            fitted = fitted.with_sample(find_results(fitted.sample, path))
+            fitted = fitted.with_sample(find_results(fitted.sample, fitted.n_clusters, path))
         try:
             model = cls(**params_from_json(fitted.settings))
             model._show(fitted)

@@ -1,6 +1,7 @@
 """Fits on a cluster of Dask, of processes: the integers of the same fit in memory, whatever happens to workers."""
 
 import contextlib
+import gc
 import io
 import logging
 import os
@@ -163,7 +164,9 @@ def test_a_run_goes_on_from_its_checkpoint_here_or_on_one_machine(client, tmp_pa
             BayesianCaseModel(3, client=first, **QUICK).fit(tmp_path / "cases.parquet", **stop)
         found = BayesianCaseModel(3, client=second, **QUICK).fit(tmp_path / "cases.parquet", checkpoint=tmp_path / "run")
         check_same(found, wanted)
-        assert sorted(os.listdir(tmp_path)) == ["cases.parquet"]
+        del found
+        gc.collect()
+        assert os.listdir(tmp_path) == ["cases.parquet"]
 
 
 def test_few_candidates_and_many_cases_for_a_start(client, tmp_path, monkeypatch):
@@ -232,10 +235,10 @@ def test_a_client_that_is_gone_leaves_nothing_behind(client, cluster, tmp_path, 
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     (gone,) = tmp_path.glob("bayescase-*")
     place = places.Place(None, None)  # whoever comes next cleans up
-    assert list(tmp_path.glob("bayescase-*")) == [place.temporary] != [gone]
+    assert list(tmp_path.glob("bayescase-*")) == [place.results] != [gone]
     other = places.Place(None, None)
-    assert place.temporary.exists()
-    assert other.temporary.exists()
+    assert place.results.exists()
+    assert other.results.exists()
 
 
 # --- new cases -------------------------------------------------------------------------------------------------------------
@@ -301,9 +304,19 @@ def test_what_is_wrong_with_workers(client, monkeypatch, tmp_path):
             sys.modules.pop("bayescase")
             sys.modules.update(sys.kept)
 
+    for wrong in ("tcp://127.0.0.1:8786", object()):
+        with pytest.raises(TypeError, match=r"client must be a dask\.distributed\.Client"):
+            BayesianCaseModel(3, client=wrong).fit(X)
+
+    run = client.run_on_scheduler
+    monkeypatch.setattr(client, "run_on_scheduler", lambda *_: (None, []))
+    with pytest.raises(ParameterError, match="The scheduler does not have bayescase: install it on the scheduler and"):
+        BayesianCaseModel(3, client=client).fit(X)
+    monkeypatch.setattr(client, "run_on_scheduler", run)
+
     client.run(hide, True, workers=[worker])
     try:
-        with pytest.raises(ParameterError, match=r"tcp://.* does not have bayescase: install it on every worker"):
+        with pytest.raises(ParameterError, match=r"tcp://.* does not have bayescase: install it on the scheduler"):
             BayesianCaseModel(3, client=client).fit(X)
     finally:
         client.run(hide, False, workers=[worker])

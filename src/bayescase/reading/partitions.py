@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from ..errors import ParameterError, Setting, TableError, TableTypeError
+from ..errors import ParameterError, ParameterTypeError, Setting, TableError, TableTypeError
 from .batches import Part, PartColumn, Source, T, arrow_column, object_column, one_line
 from .tables import check_unique, names_of
 
@@ -28,8 +28,10 @@ def is_dask(X: Any) -> bool:
 
 def find_client(client: Any, X: Any) -> Any:
     """The client of a cluster: the one that is given, or the one that a collection is computed by; None if none is needed."""
-    if client is not None or not is_dask(X):
-        return client
+    if client is not None:
+        return check_client(client)
+    if not is_dask(X):
+        return None
     try:
         from distributed import default_client
     except ImportError:
@@ -42,6 +44,16 @@ def find_client(client: Any, X: Any) -> Any:
             "give its {parameter}.",
             parameter="client",
         ) from None
+
+
+def check_client(client: Any) -> Any:
+    if not hasattr(client, "run_on_scheduler") or client.asynchronous:
+        raise ParameterTypeError(
+            "{parameter} must be a dask.distributed.Client that is not asynchronous, not {value!r}.",
+            parameter="client",
+            value=client,
+        )
+    return client
 
 
 @contextmanager
@@ -64,12 +76,11 @@ def connected(address: str | None) -> Iterator[Any]:
         yield client
 
 
-def check_workers(client: Any, folder: Path) -> None:
-    """Every worker must have the package, and see the folder of the run."""
-    token = folder / TOKEN
-    token.write_text("")
+def check_workers(client: Any, folders: Collection[Path]) -> None:
+    """Every worker must have the package, and see the folders of the run."""
+    tokens = [folder / TOKEN for folder in folders]
 
-    def probe(path: str) -> tuple[str | None, bool]:  # travels by value: it needs nothing of the package
+    def probe(paths: list[str]) -> tuple[str | None, list[bool]]:  # travels by value: it needs nothing of the package
         import os
         from importlib.metadata import PackageNotFoundError, version
         from importlib.util import find_spec
@@ -78,32 +89,40 @@ def check_workers(client: Any, folder: Path) -> None:
             found = version("bayescase") if find_spec("bayescase") else None
         except PackageNotFoundError:
             found = "unknown"
-        return found, os.path.exists(path)
+        return found, [os.path.exists(path) for path in paths]
 
+    for token in tokens:
+        token.write_text("")
     try:
-        answers = client.run(probe, os.fspath(token.absolute()))
+        answers = client.run(probe, [os.fspath(token) for token in tokens])
+        scheduler = client.run_on_scheduler(probe, [])
     finally:
-        token.unlink()
+        for token in tokens:
+            token.unlink()
     if not answers:
         raise ParameterError("The cluster of {parameter} has no worker.", parameter="client")
-    ours = probe("")[0]
-    for worker, (found, shared) in answers.items():
+    ours = probe([])[0]
+    for who, (found, shared) in {
+        "The scheduler": scheduler,
+        **{f"Worker {at}": answer for at, answer in answers.items()},
+    }.items():
         if found is None:
-            raise ParameterError("Worker {worker} does not have bayescase: install it on every worker.", worker=worker)
+            raise ParameterError("{who} does not have bayescase: install it on the scheduler and on every worker.", who=who)
         if found != ours:
             raise ParameterError(
-                "Worker {worker} has bayescase {found}, and this machine has {ours}: install the same on all.",
-                worker=worker,
+                "{who} has bayescase {found}, and this machine has {ours}: install the same on all.",
+                who=who,
                 found=found,
                 ours=ours,
             )
-        if not shared:
-            raise ParameterError(
-                "Worker {worker} does not see the folder {folder!r}: give a {parameter} that it shares with this machine.",
-                worker=worker,
-                folder=os.fspath(folder),
-                parameter=Setting("cache"),
-            )
+        for token, there in zip(tokens, shared, strict=False):
+            if not there:
+                raise ParameterError(
+                    "{who} does not see the folder {folder!r}: give a {parameter} that it shares with this machine.",
+                    who=who,
+                    folder=os.fspath(token.parent),
+                    parameter=Setting("cache"),
+                )
 
 
 class DaskCluster:

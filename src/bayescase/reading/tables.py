@@ -10,6 +10,7 @@ from collections.abc import Mapping as MappingABC
 from decimal import Decimal
 from itertools import pairwise
 from numbers import Integral, Number, Real
+from os import PathLike
 from typing import Any, NamedTuple, TypeAlias
 
 import narwhals.stable.v2 as nw
@@ -134,6 +135,8 @@ def read(X: TableLike) -> Table:
     """A Table from a data frame (pandas, polars, pyarrow, …), a mapping of columns, an array, or a sparse matrix."""
     if isinstance(X, Table):
         return X
+    if isinstance(X, (str, PathLike)):
+        raise TableTypeError("X is a path, which only BayesianCaseModel reads; give the table, as read_file(path).table.")
     if is_on_gpu(X):
         X = copied_here(X)
     if scipy.sparse.issparse(X):
