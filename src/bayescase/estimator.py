@@ -697,7 +697,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         float
             The mean of `score_samples`.
         """
-        return float(self.score_samples(X).mean())
+        mean = self.score_samples(X).mean()
+        return float(mean.compute() if is_dask(X) else mean)
 
     def sample(self, n_samples: int = 1, random_state: Seed = None) -> tuple[np.ndarray, np.ndarray]:
         """New cases from the posterior predictive distribution.

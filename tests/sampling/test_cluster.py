@@ -32,6 +32,7 @@ from ..cli.calling import call, refused
 from .test_large import check_same, table
 
 da = pytest.importorskip("dask.array")
+dask_bag = pytest.importorskip("dask.bag")
 dd = pytest.importorskip("dask.dataframe")
 distributed = pytest.importorskip("distributed")
 
@@ -93,7 +94,9 @@ def test_a_data_frame_whose_partitions_have_other_categories(client, cluster):
     cases["f0"] = cases["f0"].astype("category")
     parts = [cases.iloc[:150], cases.iloc[150:150], cases.iloc[150:310], cases.iloc[310:]]
     parts = [part.assign(f0=part["f0"].cat.remove_unused_categories()) for part in parts]
+    parts[-1] = parts[-1].assign(f1=np.full(90, None))  # without a value, and so without a type
     X = dd.from_map(lambda part: part, parts, meta=cases.iloc[:0])
+    cases = pd.concat(parts).assign(f0=cases["f0"])
     wanted = BayesianCaseModel(3, **QUICK).fit(cases)
     found = BayesianCaseModel(3, client=client, **QUICK).fit(X)
     check_same(found, wanted)
@@ -264,6 +267,11 @@ def test_new_cases_stay_lazy(client):
     scores = model.score_samples(X)
     assert isinstance(scores, dd.Series)
     assert np.array_equal(scores.compute(scheduler="sync"), model.score_samples(cases))
+    assert model.score(X) == pytest.approx(model.score(cases))
+    with pytest.raises(TableError, match="X has no column 'f3'"):
+        model.predict(X.drop(columns="f3"))
+    with pytest.raises(ValueError, match="X has 3 features"):
+        model.transform(array[:, :3])
 
 
 # --- what is said ----------------------------------------------------------------------------------------------------------
@@ -283,6 +291,9 @@ def test_what_is_wrong_with_a_collection(client):
     other = dd.from_map(lambda part: part, [one, two.rename(columns={"a": "b"})], meta=one.iloc[:0])
     with pytest.raises(TableError, match="Partition 1 of X does not have the columns of the others"):
         model.fit(other)
+    for kind, wrong in (("Series", mixed["a"]), ("Bag", dask_bag.from_sequence([1, 2]))):
+        with pytest.raises(TableTypeError, match=f"X is a {kind} of Dask, not a data frame or an array"):
+            model.fit(wrong)
     with pytest.raises(TableError, match="The table is empty"):
         model.fit(dd.from_map(lambda part: part, [one.iloc[:0]], meta=one.iloc[:0]))
 
@@ -331,11 +342,15 @@ def test_a_cluster_that_is_gone(client):
     class KilledWorker(Exception):
         pass
 
-    with (
-        pytest.raises(ParameterError, match=r"lost too many workers.*with a checkpoint the run can go on"),
-        places.lost_tasks(client),
-    ):
-        raise KilledWorker("a task")
+    class ClosedClientError(Exception):
+        pass
+
+    for gone in (KilledWorker, ClosedClientError):
+        with (
+            pytest.raises(ParameterError, match=r"lost too many workers.*with a checkpoint the run can go on"),
+            places.lost_tasks(client),
+        ):
+            raise gone("a task")
     with pytest.raises(ParameterError, match="A worker that was added does not have bayescase"), places.lost_tasks(client):
         raise ModuleNotFoundError("No module named 'bayescase'", name="bayescase")
 

@@ -159,12 +159,19 @@ def read_piece(piece: Any, function: Callable[[Part], T]) -> list[T]:
 # --- collections -----------------------------------------------------------------------------------------------------------
 
 
+def is_frame(X: Any) -> bool:
+    """Is it a data frame, not an array? Raises if it is neither."""
+    if not hasattr(X, "ndim") or (hasattr(X, "_meta") and not hasattr(X, "chunks") and X.ndim != 2):
+        raise TableTypeError("X is a {kind} of Dask, not a data frame or an array.", kind=type(X).__name__)
+    return hasattr(X, "columns")
+
+
 def from_dask(X: Any, client: Any) -> Source:
     """The partitions of a data frame, or the blocks of rows of an array."""
     from dask import delayed
     from dask.base import tokenize
 
-    if hasattr(X, "columns"):
+    if is_frame(X):
         names = list(X.columns)
         check_unique(names)
         expected = kinds_of(X._meta)
@@ -203,15 +210,15 @@ class Partition(NamedTuple):
             yield Part([array_column(array[:, j]) for j in range(array.shape[1])], len(array))
             return
         frame = nw.from_native(self.content, eager_only=True)
-        self.check(kinds_of(self.content))
+        self.check(frame, kinds_of(self.content))
         yield Part([series_column(frame.get_column(name)) for name in self.expected], len(frame))
 
-    def check(self, kinds: dict[str, str]) -> None:
+    def check(self, frame: nw.DataFrame[Any], kinds: dict[str, str]) -> None:
         assert self.expected is not None
         if list(kinds) != list(self.expected):
             raise TableError("Partition {n} of X does not have the columns of the others.", n=self.number)
         for name, kind in self.expected.items():
-            if kinds[name] != kind:
+            if kinds[name] != kind and frame.get_column(name).null_count() < len(frame):
                 raise TableTypeError(
                     "Column {column!r} should hold {kind}, but holds {other} in partition {n}; give it one type with astype.",
                     column=name,
@@ -241,14 +248,17 @@ def series_column(series: nw.Series[Any]) -> PartColumn:
 # --- new cases -------------------------------------------------------------------------------------------------------------
 
 
-def lazily(X: Any, function: Callable[[Any], np.ndarray], kind: Sequence[str] | type) -> Any:
+def lazily(X: Any, function: Any, kind: Sequence[str] | type) -> Any:
     """function of every partition, not yet computed: a series or a data frame, or an array, with the chunks of X.
 
-    kind: names of the columns that come out; the type of what comes out if that is one number per case.
+    kind: names of the columns that come out; the type of what comes out if that is one number per case. What is wrong with the
+    columns of X is said now, by function.check.
     """
-    if hasattr(X, "columns"):
+    if is_frame(X):
+        function.check(names_of(list(X.columns)), len(X.columns))
         return X.map_partitions(partial(framed, function, kind), meta=framed(function, kind, X._meta))
     check_chunks(X)
+    function.check(None, X.shape[1])
     if isinstance(kind, type):
         return X.map_blocks(partial(of_rows, function, kind), drop_axis=1, dtype=kind)
     return X.map_blocks(partial(of_rows, function, kind), dtype=float, chunks=(X.chunks[0], (len(kind),)))

@@ -148,7 +148,7 @@ class Lock:
             ) from None
 
 
-LOST = ("KilledWorker", "CommClosedError", "FutureCancelledError", "CancelledError")  # of Dask, in all its versions
+LOST = ("KilledWorker", "CommClosedError", "FutureCancelledError", "CancelledError", "ClosedClientError")  # of Dask
 
 
 @contextmanager
