@@ -134,9 +134,9 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         Short runs that each chain makes before its first sweep, on its own: ten sweeps each, from random labels, or every
         fourth from seeds if the chain's start is "seeded". Then they are crossed two by two, the best of two and their child
         stays, and the chain goes on from the last one left. 1 makes none, nor do chains that start from "cells" or from labels,
-        sampler="collapsed", and tables that are read in parts. "auto" is n_iter / 25, at most 40, so that the search takes
-        about as long as the sweeps, and 1 for fewer than 250 sweeps and for more than twenty million cells; with n_iter="auto"
-        it goes by max_iter.
+        and sampler="collapsed". Of more than 131,072 cases a sample is searched. "auto" is n_iter / 25, at most 40, so that the
+        search takes about as long as the sweeps, and 1 for fewer than 250 sweeps and for more than twenty million cells that
+        would be searched; with n_iter="auto" it goes by max_iter.
     encoder : CaseEncoder or mapping, default=None
         How columns become features with a few values each: a `CaseEncoder`, or a mapping of its parameters as a short form,
         such as {"missing_values": "?", "bins": {"age": [18, 65]}}. It is cloned and fitted; `encoder_` is the result.

@@ -176,8 +176,9 @@ def test_few_candidates_and_many_cases_for_a_start(client, tmp_path, monkeypatch
     monkeypatch.setattr(stored, "START_CASES", 100)
     cases = table(300, gaps=False)
     parquet.write_table(cases, tmp_path / "cases.parquet", row_group_size=80)
-    found = BayesianCaseModel(3, client=client, **QUICK).fit(tmp_path / "cases.parquet", candidates=50)
-    check_same(found, BayesianCaseModel(3, **QUICK).fit(cases, candidates=50))
+    for how in (QUICK, QUICK | {"n_init": 3}):
+        found = BayesianCaseModel(3, client=client, **how).fit(tmp_path / "cases.parquet", candidates=50)
+        check_same(found, BayesianCaseModel(3, **how).fit(cases, candidates=50))
 
 
 # --- what is left behind ---------------------------------------------------------------------------------------------------

@@ -131,6 +131,22 @@ def test_more_cases_than_a_start_looks_at(tmp_path, monkeypatch):
     assert found.fitted_.case_names[5] == f"case {sample.rows[5]}"
 
 
+@pytest.mark.filterwarnings("ignore:All ")
+@pytest.mark.parametrize("most", [60, 200], ids=["in a sample", "in all cases"])
+@pytest.mark.parametrize("settings", [{"q": "learn"}, {"n_clusters": "auto", "max_clusters": 6}, {"bags": True}], ids=str)
+def test_starts_are_searched_as_in_memory(settings, most, tmp_path, monkeypatch):
+    monkeypatch.setattr(stored, "START_CASES", most)
+    cases = table(200, bags="bags" in settings)
+    settings = {"n_clusters": 3, "n_chains": 2, "n_init": 4} | QUICK | {k: v for k, v in settings.items() if k != "bags"}
+    wanted = BayesianCaseModel(**settings).fit(cases)
+    found = BayesianCaseModel(**settings, n_jobs=2).fit(written(cases, tmp_path))
+    for name, values in wanted.fitted_.trace.items():
+        assert np.array_equal(found.fitted_.trace[name], values), name
+    assert np.array_equal(found.labels_, wanted.labels_)
+    plain = BayesianCaseModel(**settings | {"n_init": 1}).fit(cases)
+    assert not np.array_equal(plain.log_joint_, wanted.log_joint_)
+
+
 def test_equal_cases_have_equal_memberships_however_few_are_compared_at_a_time(tmp_path, monkeypatch):
     cases = pa.concat_tables([table(150)] * 3)
     monkeypatch.setattr(large, "EQUALS_BYTES", 2000)

@@ -75,7 +75,6 @@ def check_large(settings: Settings, given: Given, device: str) -> None:
         Setting("sampler", settings.sampler): settings.sampler != "rows",
         Setting("keep_draws", True): settings.keep_draws,
         Setting("moves", True): bool(settings.moves),
-        Setting("n_init", settings.n_init): settings.n_init not in (1, "auto"),
         Setting("device", device): device.startswith("cuda"),
         Setting("prototype_prior"): given.prototype_prior is not None,
         Setting("init"): given.labels is not None,
@@ -111,7 +110,7 @@ def prepare_large(cached: Cached, settings: Settings, given: Given, seed: int, f
     hyper, learn = make_priors(settings, q, q_free)
     if settings.auto:
         hyper = hyper._replace(gamma=gamma_by_counts(counts, encoding.offset, N, N if data.own_cases else len(data.candidates)))
-    plan = make_plan(settings, None, hyper.alpha == 0, seed, about.n_cells)
+    plan = make_plan(settings, None, hyper.alpha == 0, seed, (about.n_cells, N))
     return Problem(encoding, data, hyper, learn, plan, np.array(about.n_i), Stored(cached, folder, log_weight, rows, client))
 
 
