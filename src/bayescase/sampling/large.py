@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import sys
 import warnings
@@ -275,8 +276,8 @@ class Joined:
     def __len__(self) -> int:
         return len(self.memberships)
 
-    def __getitem__(self, rows: Any) -> np.ndarray:
-        here = self.memberships[rows]
+    def __getitem__(self, rows: slice) -> np.ndarray:
+        here = read_rows(self.memberships, rows)
         return np.stack([here[:, list(group)].sum(axis=1) for group in self.groups], axis=1)
 
 
@@ -289,8 +290,19 @@ def save_results(sample: Sample, path: str | os.PathLike[str]) -> None:
     """Write the results of all cases to where the model is."""
     for array, name in ((sample.labels, LABELS), (sample.memberships, MEMBERSHIPS)):
         if array is not None:
-            parts = (array[part] for part in chunks(len(array), array.size // max(len(array), 1), PART))
-            write_array(beside(path, name), array.dtype, array.shape, parts)
+            write_array(beside(path, name), array.dtype, array.shape, (read_rows(array, rows) for rows in rows_of(array)))
+
+
+def rows_of(array: np.ndarray) -> list[slice]:
+    return chunks(len(array), array.size // max(len(array), 1), PART)
+
+
+def read_rows(array: np.ndarray, rows: slice) -> np.ndarray:
+    """A copy of some rows. What is read of a mapped file is given back, so that memory does not grow with the table."""
+    found, mapped = np.array(array[rows]), getattr(array, "_mmap", None)
+    if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
+        mapped.madvise(mmap.MADV_DONTNEED)
+    return found
 
 
 def find_results(sample: Sample, S: int, path: str | os.PathLike[str]) -> Sample:
