@@ -37,7 +37,7 @@ from .explaining.naming import check_cluster_names, make_names
 from .explaining.pairs import explain_pair
 from .explaining.tree import TOLERANCE, explain_tree, fold
 from .fitted import Fitted, Interval
-from .kernels import check_device
+from .kernels import check_device, check_devices
 from .parameters import (
     Seed,
     check_few,
@@ -149,7 +149,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     device : {"cpu", "cuda", "cuda:1", "auto"}, default="cpu"
         Where cases are swept, and new ones folded in if there are many: on the processors, on the first NVIDIA GPU, on another
         one by its number, or wherever a table of this size is swept sooner. A GPU needs CuPy (pip install 'bayescase[cuda13]'
-        or 'bayescase[cuda12]'), and sampler="rows" for a fit.
+        or 'bayescase[cuda12]'), and sampler="rows" for a fit. On a cluster it is the device of each worker; "auto" uses the
+        GPUs of those that have one. Tables on disk are swept on processors.
         The result does not depend on it, and `save` does not keep it.
     client : distributed.Client, default=None
         The cluster of Dask that a path, or a collection of Dask, is fitted on. If None, a collection is fitted on the cluster
@@ -378,7 +379,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         """`fit` for a table that stays on disk."""
         client = find_client(self.client, X)
         source = X if isinstance(X, Source) else from_dask(X, client) if is_dask(X) else open_source(X)
-        check_large(settings, given, self.device)
+        check_large(settings, given, self.device if client is None else "cpu")
         if client is not None and source.cluster is None:
             source = source._replace(cluster=DaskCluster(client))
         catalogue = given.candidates if isinstance(given.candidates, Table) else None
@@ -387,6 +388,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             with place.naming(), lost_tasks(client):
                 if client is not None:
                     check_workers(client, {place.codes, place.rows})
+                    check_devices(client, self.device)
                 try:
                     cached = open_large(source, new_encoder(self.encoder), catalogue, place, self.verbose)
                 except BayescaseError as error:
@@ -394,7 +396,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
                 problem = prepare_large(cached, settings, given, seed, place.rows, client)
                 if isinstance(given.candidates, int):
                     names = names_at(None, sample_rows(len(cached), seed, given.candidates))
-                run = Run(problem, effective_n_jobs(self.n_jobs))
+                run = Run(problem, effective_n_jobs(self.n_jobs), self.device)
                 self._finish(run, names, watch, place=place)
         except BaseException:
             place.end(finished=False)

@@ -15,6 +15,7 @@ import threading
 import time
 from pathlib import Path
 
+import cloudpickle
 import numpy as np
 import pandas as pd
 import pytest
@@ -29,6 +30,7 @@ from bayescase.reading import cache
 from bayescase.sampling import places, stored
 
 from ..cli.calling import call, refused
+from ..kernels import host_machine
 from .test_large import check_same, table
 
 da = pytest.importorskip("dask.array")
@@ -181,6 +183,43 @@ def test_few_candidates_and_many_cases_for_a_start(client, tmp_path, monkeypatch
         check_same(found, BayesianCaseModel(3, **how).fit(cases, candidates=50))
 
 
+@pytest.mark.skipif(host_machine.COMPILER is None, reason="no C++ compiler, g++ or clang++")
+def test_gpus_of_workers(client, tmp_path):
+    """The kernels for GPUs, compiled for this computer: a GPU in one worker, and none in the other."""
+    cloudpickle.register_pickle_by_value(host_machine)
+    machine, (first, second) = host_machine.HostMachine, client.scheduler_info()["workers"]
+    used = tmp_path / "used"
+
+    def give(device):
+        from bayescase.kernels.cluster import gpu
+
+        class Noted(machine):
+            def compile(self, text):
+                used.touch()
+                return super().compile(text)
+
+        gpu.OPEN.clear()
+        gpu.OPEN |= {name: gpu.Device(Noted()) if device else None for name in ("auto", "cuda")}
+
+    def take_back():
+        from bayescase.kernels.cluster import gpu
+
+        gpu.OPEN.clear()
+
+    cases, settings = frame(300), QUICK | {"n_iter": 6}
+    wanted = BayesianCaseModel(3, **settings).fit(cases)
+    try:
+        client.run(give, True, workers=[first])
+        client.run(give, False, workers=[second])
+        for device in ("auto", "cuda"):
+            used.unlink(missing_ok=True)
+            model = BayesianCaseModel(3, client=client, device=device, **settings).fit(dd.from_pandas(cases, npartitions=3))
+            check_same(model, wanted)
+            assert used.exists()
+    finally:
+        client.run(take_back)
+
+
 # --- what is left behind ---------------------------------------------------------------------------------------------------
 
 
@@ -305,8 +344,8 @@ def test_what_is_wrong_with_workers(client, monkeypatch, tmp_path):
         BayesianCaseModel(3).fit(X)
     with pytest.raises(ParameterError, match="client is for a table that is read in parts"):
         BayesianCaseModel(3, client=client).fit(frame(50))
-    with pytest.raises(ParameterError, match=r"'cuda'.* needs the table in memory"):
-        BayesianCaseModel(3, client=client, device="cuda").fit(X)
+    with pytest.raises(ParameterError, match=r"Worker tcp://.* has no GPU to use: device='cuda:9'"):
+        BayesianCaseModel(3, client=client, device="cuda:9").fit(X)
 
     def hide(hidden):
         if hidden:

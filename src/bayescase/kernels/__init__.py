@@ -3,7 +3,7 @@
 `contract` says what an engine must offer; the CPU is one, a GPU another. `Driver` and `sweeps` move a chain.
 """
 
-from .cluster.engine import ClusterEngine
+from .cluster.engine import ClusterEngine, check_devices
 from .contract import Best, Candidates, Counts, Engine, Moved, Rows
 from .cpu.engine import CpuCandidates, CpuEngine, CpuRows, make_block
 from .cpu.means import copied
@@ -37,6 +37,7 @@ __all__ = [
     "Units",
     "best_profile",
     "check_device",
+    "check_devices",
     "collect",
     "copied",
     "fill_rough",

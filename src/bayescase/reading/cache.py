@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, NamedTuple
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from ..state import Cells, Codes, distinct, join_cells
+from ..state import Cells, Codes, distinct, join_cells, split_cells
 from ..storage import VERSION, Mapped, replacing
 from .bags import count_items, to_cells
 from .batches import Part, PartColumn, Source
@@ -111,12 +111,7 @@ class Cached:
         """Neighbouring rows as single features and items."""
         P, n = self.encoding.n_single, rows.stop - rows.start
         cells = self.cells(rows)
-        if self.first is None:
-            return Codes(cells.codes.reshape(n, P))
-        single = cells.first[:-1, None] + np.arange(P)
-        items = np.ones(len(cells.codes), dtype=bool)
-        items[single.reshape(-1)] = False
-        return Codes(cells.codes[single], Cells(cells.codes[items], cells.first - P * np.arange(n + 1)))
+        return Codes(cells.codes.reshape(n, P)) if self.first is None else split_cells(cells, P)
 
 
 # --- making it -----------------------------------------------------------------------------------------------------------

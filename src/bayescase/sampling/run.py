@@ -191,8 +191,8 @@ def engine_of(problem: Problem, S: int, n_jobs: int, device: str) -> Engine:
     if stored is None:
         return open_engine(problem.data, S, problem.plan.n_chains, n_jobs, device, problem.plan.sampler)
     if stored.client is not None:
-        n_chains = problem.plan.n_chains
-        return ClusterEngine(stored.client, stored.cached, problem.data, stored.log_weight, stored.folder, S, n_chains)
+        where = (stored.log_weight, stored.folder)
+        return ClusterEngine(stored.client, stored.cached, problem.data, *where, S, problem.plan.n_chains, device)
     return DiskEngine(stored.cached, problem.data, stored.log_weight, stored.folder, S, n_jobs)
 
 
