@@ -245,7 +245,7 @@ def test_many_sweeps_do_not_fill_the_scheduler(client, cluster, monkeypatch):
 def test_two_fits_on_one_client(client, monkeypatch):
     """Wide tables: what does not travel with every task has a name, which must be of one run alone."""
     cases, settings = frame(150), QUICK | {"n_iter": 6, "n_chains": 1}
-    cases = pd.concat([cases.add_prefix(f"{k} ") for k in range(20)], axis=1)
+    cases = pd.concat([cases.add_prefix(f"{k} ") for k in range(6)], axis=1)
     monkeypatch.setattr(engine, "SMALL", 1 << 10)
     X, found = dd.from_pandas(cases, npartitions=2), {}
 

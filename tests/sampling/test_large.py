@@ -69,7 +69,7 @@ def check_same(found, wanted):
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_any_block_size_and_any_number_of_threads(cells, n_jobs, tmp_path, monkeypatch):
     monkeypatch.setattr(cache, "BLOCK_CELLS", cells)
-    cases = table(120 if cells == 7 else 500)
+    cases = table(60 if cells == 7 else 500)  # a block for each row
     model = BayesianCaseModel(3, n_chains=2, n_jobs=n_jobs, **QUICK)
     wanted = BayesianCaseModel(3, n_chains=2, **QUICK).fit(cases)
     check_same(model.fit(written(cases, tmp_path)), wanted)
