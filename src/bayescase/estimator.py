@@ -37,7 +37,7 @@ from .explaining.naming import check_cluster_names, make_names
 from .explaining.pairs import explain_pair
 from .explaining.tree import TOLERANCE, explain_tree, fold
 from .fitted import Fitted, Interval
-from .kernels import check_device
+from .kernels import check_device, check_devices
 from .parameters import (
     Seed,
     check_few,
@@ -60,8 +60,8 @@ from .reading.tables import Table, TableLike, index_names, read
 from .sampling.checkpoint import seed_of
 from .sampling.diagnostics import Diagnostics
 from .sampling.hyper import Learnable
-from .sampling.large import Sample, check_large, find_results, open_large, prepare_large, read_results, save_results
-from .sampling.places import Place, lost_tasks
+from .sampling.large import Sample, check_large, find_results, join_results, open_large, prepare_large, save_results
+from .sampling.places import Place, Temporary, lost_tasks
 from .sampling.problem import Given, Pins, Settings, is_int, prepare
 from .sampling.prototypes import Candidate
 from .sampling.results import KeptDraws
@@ -138,10 +138,10 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     n_init : int or "auto", default="auto"
         Short runs that each chain makes before its first sweep, on its own: ten sweeps each, from random labels, or every
         fourth from seeds if the chain's start is "seeded". Then runs are crossed two by two: of two runs and their child the
-        best stays. The chain goes on from the last one. 1 makes none, nor do chains that start from "cells" or from labels,
-        sampler="collapsed", and tables that are read in parts. "auto" is n_iter / 25, at most 40, so that the search takes
-        about as long as the sweeps, and 1 for fewer than 250 sweeps and for more than twenty million cells; with n_iter="auto"
-        it goes by max_iter.
+        best stays. The chain goes on from the last one. 1 makes none, nor do chains that start from "cells" or from labels, and
+        sampler="collapsed". Of more than 131,072 cases a sample is searched. "auto" is n_iter / 25, at most 40, so that the
+        search takes about as long as the sweeps, and 1 for fewer than 250 sweeps and for more than twenty million cells that
+        would be searched; with n_iter="auto" it goes by max_iter.
     encoder : CaseEncoder or mapping, default=None
         How columns become features with a few values each: a `CaseEncoder`, or a mapping of its parameters as a short form,
         such as {"missing_values": "?", "bins": {"age": [18, 65]}}. It is cloned and fitted; `encoder_` is the result.
@@ -154,7 +154,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     device : {"cpu", "cuda", "cuda:1", "auto"}, default="cpu"
         Where cases are swept, and new ones folded in if there are many: on the processors, on the first NVIDIA GPU, on another
         one by its number, or wherever a table of this size is swept sooner. A GPU needs CuPy (pip install 'bayescase[cuda13]'
-        or 'bayescase[cuda12]'), and sampler="rows" for a fit.
+        or 'bayescase[cuda12]'), and sampler="rows" for a fit. On a cluster it is the device of each worker; "auto" uses the
+        GPUs of those that have one. Tables on disk are swept on processors.
         The result does not depend on it, and `save` does not keep it.
     client : distributed.Client, default=None
         The cluster of Dask that a path, or a collection of Dask, is fitted on. If None, a collection is fitted on the cluster
@@ -409,7 +410,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         """`fit` for a table that stays on disk."""
         client = find_client(self.client, X)
         source = X if isinstance(X, Source) else from_dask(X, client) if is_dask(X) else open_source(X)
-        check_large(settings, given, self.device)
+        check_large(settings, given, self.device if client is None else "cpu")
         if client is not None and source.cluster is None:
             source = source._replace(cluster=DaskCluster(client))
         catalogue = given.candidates if isinstance(given.candidates, Table) else None
@@ -417,15 +418,16 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         try:
             with place.naming(), lost_tasks(client):
                 if client is not None:
-                    check_workers(client, place.folder)
+                    check_workers(client, {place.codes, place.rows})
+                    check_devices(client, self.device)
                 try:
                     cached = open_large(source, new_encoder(self.encoder), catalogue, place, self.verbose)
                 except BayescaseError as error:
                     raise error.within("encoder") from None
-                problem = prepare_large(cached, settings, given, seed, place.folder, client)
+                problem = prepare_large(cached, settings, given, seed, place.rows, client)
                 if isinstance(given.candidates, int):
                     names = names_at(None, sample_rows(len(cached), seed, given.candidates))
-                run = Run(problem, effective_n_jobs(self.n_jobs))
+                run = Run(problem, effective_n_jobs(self.n_jobs), self.device)
                 self._finish(run, names, watch, place=place)
         except BaseException:
             place.end(finished=False)
@@ -514,7 +516,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         for name in ("_run", "_place"):
             self.__dict__.pop(name, None)
         if place is not None:
-            self._place = place  # temporary files go with it
+            self._place: Any = place  # temporary files go with it
         if self.warm_start:
             self._run = run
         else:
@@ -575,8 +577,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
                 tuple(Candidate(int(rows[c.row]), c.probability, tuple(rows[list(c.ties)].tolist())) for c in found)
                 for found in fitted.candidates
             ]
-        if sample.files:
-            self.labels_, self.memberships_ = read_results(sample)
+        if sample.labels is not None and sample.memberships is not None:
+            self.labels_, self.memberships_ = sample.labels, sample.memberships
 
     def name_cases(self, names: Sequence[object] | None) -> BayesianCaseModel:
         """Give the cases names, which explanations then use and `save` keeps.
@@ -631,6 +633,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     def describe_features(self) -> FeatureTable:
         """How the columns were read: name, type, number of values, share of missing cells and the first values of each.
 
+        Of a table that was read in parts the share is that of the sample that the model has.
+
         Returns
         -------
         FeatureTable
@@ -684,7 +688,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         if is_dask(X):
             return lazily(X, predicting.Folding(self.fitted_, "memberships"), list(self.get_feature_names_out()))
         if is_large(X):
-            return np.concatenate([self._memberships(part) for part in self._encode_parts(X)])
+            return np.concatenate([*map(self._memberships, self._encode_parts(X)), np.zeros((0, self.n_clusters_))])
         return self._memberships(self._encode(X))
 
     def predict(self, X: TableLike) -> np.ndarray:
@@ -704,7 +708,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         if is_dask(X):
             return lazily(X, predicting.Folding(self.fitted_, "labels"), np.int64)
         if is_large(X):
-            return np.concatenate([self._memberships(part).argmax(axis=1) for part in self._encode_parts(X)])
+            labels = (self._memberships(part).argmax(axis=1) for part in self._encode_parts(X))
+            return np.concatenate([*labels, np.zeros(0, dtype=np.int64)])
         return np.argmax(self.predict_proba(X), axis=1)
 
     def score_samples(self, X: TableLike) -> np.ndarray:
@@ -735,7 +740,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         if is_dask(X):
             return lazily(X, predicting.Folding(self.fitted_, "scores"), np.float64)
         if is_large(X):
-            return np.concatenate([predicting.log_probabilities(self.fitted_, part, n_jobs) for part in self._encode_parts(X)])
+            scores = (predicting.log_probabilities(self.fitted_, part, n_jobs) for part in self._encode_parts(X))
+            return np.concatenate([*scores, np.zeros(0)])
         return predicting.log_probabilities(self.fitted_, self._encode(X), n_jobs)
 
     def score(self, X: TableLike, y: object = None) -> float:
@@ -753,7 +759,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         float
             The mean of `score_samples`.
         """
-        return float(self.score_samples(X).mean())
+        mean = self.score_samples(X).mean()
+        return float(mean.compute() if is_dask(X) else mean)
 
     def sample(self, n_samples: int = 1, random_state: Seed = None) -> tuple[np.ndarray, np.ndarray]:
         """New cases from the posterior predictive distribution.
@@ -929,7 +936,11 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         """
         check_is_fitted(self)
         fewer = type(self)(**self.get_params(deep=False))
-        fewer._show(fold(self.fitted_, n_clusters, tolerance))
+        folded = fold(self.fitted_, n_clusters, tolerance)
+        if folded.whole is not None and folded.whole.sample is not None:
+            fewer._place = place = Temporary()  # goes with the model
+            folded = folded.with_sample(join_results(folded.whole.sample, folded.groups, place.path))
+        fewer._show(folded)
         return fewer
 
     def explain_differences(self) -> DifferencesExplanation:
@@ -1096,7 +1107,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         """
         fitted = Fitted.load(path)
         if fitted.sample is not None:
-            fitted = fitted.with_sample(find_results(fitted.sample, path))
+            fitted = fitted.with_sample(find_results(fitted.sample, fitted.n_clusters, path))
         try:
             model = cls(**params_from_json(fitted.settings))
             model._show(fitted)

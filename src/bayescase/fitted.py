@@ -127,9 +127,12 @@ class Fitted:
 
     def name_of_case(self, row: int) -> str:
         """The name of a case: that of its row of the catalogue, if prototypes are chosen from the cases."""
-        if self.data.own_cases:
-            return self.name_of(row)
-        return f"case {int(row if self.sample is None else self.sample.rows[row])}"
+        return self.name_of(row) if self.data.own_cases else f"case {self.table_row(row)}"
+
+    def table_row(self, row: int | np.integer[Any], candidate: bool = False) -> int:
+        """Which row of the table a case is, or a candidate; they differ if the cases are a sample."""
+        here = self.sample is None or (candidate and not self.data.own_cases)
+        return int(row if here or self.sample is None else self.sample.rows[row])
 
     def named(self, names: tuple[str, ...] | None) -> Fitted:
         """The same with other names of the rows of the catalogue."""
@@ -169,7 +172,8 @@ class Fitted:
         if names is None and whole.cluster_names is not None:
             names = tuple(" + ".join(filter(None, (whole.cluster_names[s] for s in group))) for group in groups)
         fewer = replace(whole, problem=whole.problem._replace(data=data), hyper=hyper, posterior=posterior, draws=None)
-        return replace(fewer, cluster_names=names, case_names=self.case_names, whole=whole, groups=groups)
+        sample = None if whole.sample is None else Sample(*whole.sample[:2])  # results of all cases have clusters, not groups
+        return replace(fewer, cluster_names=names, case_names=self.case_names, whole=whole, groups=groups, sample=sample)
 
     # --- what was found -------------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from scipy.special import logsumexp
 
 from .fitted import Fitted
 from .reading.encoder import new_codes
-from .reading.tables import TableLike
+from .reading.tables import Table, TableLike
 from .sampling.folding import Folds
 from .sampling.hyper import log_gammas
 from .state import Cells, Codes
@@ -29,6 +29,10 @@ class Folding:
         none = fitted.folds.posterior._replace(memberships=np.zeros((0, fitted.folds.n_clusters)))
         self.folds = Folds(none, fitted.folds.hyper, fitted.folds.book, fitted.folds.seed, fitted.folds.groups)
         self.encoding, self.wanted = fitted.encoding, wanted
+
+    def check(self, names: list[str] | None, n_columns: int) -> None:
+        """Raise unless a table with these columns has those that are needed."""
+        Table(names, [np.zeros(0)] * n_columns, 0).select(self.encoding.wanted, "X")
 
     def __call__(self, X: TableLike) -> np.ndarray:
         cases = new_codes(self.encoding, X, "BayesianCaseModel")

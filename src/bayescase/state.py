@@ -141,6 +141,14 @@ def join_cells(x: np.ndarray, bags: Cells | None) -> Cells:
     return Cells(codes, first)
 
 
+def split_cells(cells: Cells, P: int) -> Codes:
+    """The other way round: the first P cells of every row are single features, the rest items of bags."""
+    single = cells.first[:-1, None] + np.arange(P)
+    items = np.ones(len(cells.codes), dtype=bool)
+    items[single.reshape(-1)] = False
+    return Codes(cells.codes[single], Cells(cells.codes[items], cells.first - P * np.arange(len(cells.first))))
+
+
 class Hyper(NamedTuple):
     """π_i ~ Dirichlet(α β), with β = 1/S in the paper; λ, c; and q per cluster and feature."""
 

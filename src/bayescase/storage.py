@@ -48,14 +48,14 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def naming(path: str | os.PathLike[str], more: str = "") -> Iterator[None]:
-    """What the system says of a full disk does not say which file was to be written; `more` is added to its words."""
+def naming(path: str | os.PathLike[str]) -> Iterator[None]:
+    """What the system says of a full disk does not say which file was to be written."""
     try:
         yield
     except OSError as error:
         if error.errno is None or isinstance(error, FileNotFoundError):
             raise
-        raise OSError(error.errno, f"{error.strerror}{more}", os.fspath(path)) from error
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
 
 
 def write(path: str | os.PathLike[str], kind: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:

@@ -4,6 +4,7 @@ With a GPU, `python -m tests.kernels.gpu_ladder` runs the same comparisons, and 
 """
 
 import builtins
+import gc
 import warnings
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from bayescase import BayesianCaseModel
 from bayescase.errors import ParameterError
 from bayescase.kernels import Driver, opening, stream, sweeps
+from bayescase.kernels.cluster import gpu, tasks
 from bayescase.kernels.cpu.engine import CpuEngine
 from bayescase.kernels.cuda import engine as engine_room
 from bayescase.kernels.cuda import machine
@@ -338,3 +340,70 @@ def test_without_cupy(monkeypatch):
     assert not machine.is_there()
     with pytest.raises(ParameterError, match=r"device='cuda' needs CuPy: pip install 'bayescase\[cuda13\]'"):
         fit(np.eye(4), "cuda")
+
+
+# --- blocks of a cluster's workers ---------------------------------------------------------------------------------------
+
+
+def block_of(data, rows, S, alpha, held=()):
+    """(codes, state) of some neighbouring rows as a worker has them."""
+    cases, once = data.cases.part(rows), data.catalogue.part(rows)
+    size, width = rows.stop - rows.start, data.cases.width
+    cells = [each.cells._replace(first=tasks.NONE) if width else each.cells for each in (cases, once)]
+    block = tasks.BlockRows(*cells, rows.start, size, width, bool((cases.cells.codes < 0).any()))
+    rng, sizes = np.random.default_rng(rows.start), cases.cells.sizes
+    labels = rng.integers(S, size=sizes.sum()) if alpha else np.repeat(rng.integers(S, size=size), sizes)
+    state = tasks.BlockState(*(np.zeros(0),) * 5)._replace(held=np.asarray(held, dtype=np.int64))
+    return block, tasks.with_labels(block, state, labels.astype(np.uint8))
+
+
+@pytest.mark.parametrize("free", [1 << 40, 40_000], ids=["on the device", "in parts"])
+@pytest.mark.parametrize("name", ["gaps", "one label", "bags", "held"])
+def test_blocks_of_a_cluster(name, free, monkeypatch):
+    """Tasks on blocks, whose first row is any one, on a GPU and on processors."""
+    x, offset = table(200, 12, 4, 4, gaps=0.1)
+    data, S, alpha = mixed_data() if name == "bags" else make_data(x, offset), 4, 0.0 if name == "one label" else 0.5
+    hyper = make_hyper(S, data.book.n_columns, alpha, 1.0, 10.0, 0.5)
+    most = int(data.cells.sizes.max())
+    monkeypatch.setattr(gpu, "OPEN", {"cuda": gpu.Device(HostMachine(free=free))})
+    monkeypatch.setattr(engine_room, "LEAST_ROWS", 1)
+    monkeypatch.setattr(engine_room, "small_bytes", lambda *_: 0)
+    here, there = (tasks.Shape(data.offset, data.book.n_single, S, most, device) for device in ("cpu", "cuda"))
+    engine = CpuEngine(data, S, 1, 1)
+    driver = Driver(data, count_observed(data.x, data.bags), hyper, engine.threads)
+    state = new_state(data, S)
+    for rows in (slice(0, 60), slice(60, 150)):
+        held = np.arange(rows.stop - rows.start) % 7 - 3 if name == "held" else ()
+        block, first = block_of(data, rows, S, alpha, held)
+        state.n_sv[:], state.n_rows[:] = tasks.count(block, first, here, len(state.n_sv))
+        driver.update_p_omega(hyper, state, engine.candidates, stream(1))
+        weight = np.log(np.random.default_rng(0).random((len(data.x), 1)))
+        for t in range(3):
+            driver.update_phi(hyper, state, stream(2, t))
+            found = [tasks.sweep(block, first, shape, driver.tables, stream(3, t), t > 0) for shape in (here, there)]
+            for one, two in zip(found[0][1], found[1][1], strict=True):
+                assert np.array_equal(one, two)
+            (first, _), (other, _) = found
+            known = block.cells.codes >= 0
+            labels = [tasks.labels(block, each, here)[known] for each in (first, other)]
+            assert np.array_equal(*labels)
+            assert np.array_equal(first.one, other.one)
+            state.n_sv[:], state.n_rows[:] = tasks.count(block, first, here, len(state.n_sv))
+            driver.update_p_omega(hyper, state, engine.candidates, stream(4, t))
+            assert len(gpu.OPEN["cuda"].there) <= 2
+            best = [tasks.score((shape, weight, driver.copies, stream(5, t)), block) for shape in (here, there)]
+            assert np.array_equal(best[0][1], best[1][1])
+            assert np.array_equal(best[0][0][:S], best[1][0])
+    del block
+    gc.collect()
+    assert not gpu.OPEN["cuda"].there  # codes go with their block
+    engine.close()
+
+
+def test_workers_without_a_gpu(monkeypatch):
+    monkeypatch.setattr(gpu, "OPEN", {})
+    monkeypatch.setattr(gpu, "is_there", lambda: False)
+    assert gpu.device_of("cpu") is gpu.device_of("auto") is None
+    monkeypatch.setattr(machine, "INSTALL", "pip install it")
+    assert gpu.refusal("cpu") is None
+    assert "device='cuda'" in gpu.refusal("cuda")

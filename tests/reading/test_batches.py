@@ -1,6 +1,9 @@
 """Tables that are read in parts: the features and codes of the same table in memory."""
 
+import bz2
+import gzip
 import json
+import lzma
 
 import numpy as np
 import pandas as pd
@@ -43,8 +46,10 @@ def table(n=333, bags=False):
 
 def cached(source, folder, **asked):
     how = Asked(**asked)
-    encoding, _ = cache.learn(folder, source, how, None, lambda n: None)
-    return cache.cache(folder, source, encoding, cache.print_of(source, how, None), lambda n: None)
+    print_ = cache.print_of(source, how, None)
+    encoding = cache.known_features(folder, print_) or cache.learn(folder, source, how, None, lambda n: None)
+    known = cache.known_codes(folder, encoding, print_)
+    return cache.cache(folder, source, encoding, print_, lambda n: None) if known is None else known
 
 
 def check_same(source, whole, folder, **asked):
@@ -81,6 +86,42 @@ def test_a_dataset_of_pyarrow(tmp_path):
     source = open_source(ds.dataset(whole))
     assert source.print is None  # memory cannot be recognised
     check_same(source, read(whole), tmp_path)
+
+
+def test_a_dataset_that_was_filtered(tmp_path):
+    whole = pa.table(table())
+    parquet.write_table(whole, tmp_path / "x.parquet", row_group_size=100)
+    source = open_source(ds.dataset(tmp_path / "x.parquet").filter(ds.field("legs") > 1))
+    assert source.print is None  # nothing tells one filter from another
+    check_same(source, read(whole.filter(pa.compute.greater(whole["legs"], 1))), tmp_path)
+
+
+def test_files_that_lack_columns_or_have_other_numbers(tmp_path):
+    """As Spark and pandas write them: a column without any value has no type, one without gaps is whole numbers."""
+    folder, whole = tmp_path / "visits", pa.table(table())
+    folder.mkdir()
+    first = whole.slice(0, 100).drop(["code"]).set_column(0, "colour", pa.nulls(100))
+    second = whole.slice(100, 100).set_column(2, "legs", whole["legs"].slice(100, 100).cast(pa.float32()))
+    for k, part in enumerate((first, second, whole.slice(200))):
+        parquet.write_table(part, folder / f"{k}.parquet")
+    together = pa.concat_tables([first, second, whole.slice(200)], promote_options="permissive")
+    check_same(open_source(folder), read(together.cast(together.schema.set(2, pa.field("legs", pa.float64())))), tmp_path)
+
+
+@pytest.mark.parametrize(
+    "compress", [gzip.compress, bz2.compress, lzma.compress, bytes, lambda b: b.decode("utf-8-sig").encode("utf-16")]
+)
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_texts_that_are_compressed_or_marked(kind, compress, tmp_path):
+    frame, path = pd.DataFrame(table(100)), tmp_path / f"cases.{kind}"
+    text = frame.to_csv(index=False) if kind == "csv" else frame.to_json(orient="records", lines=True)
+    path.write_bytes(compress(text.encode("utf-8-sig")))
+    check_same(open_source(path), read_file(path, missing_values=["?"]).table, tmp_path, missing_values="?")
+
+
+def test_names_without_the_space_around_them(tmp_path):
+    (tmp_path / "cases.csv").write_text(" a , b\nx,1\ny,2\n" * 1 + "x,2\ny,1\n" * 20)
+    check_same(open_source(tmp_path / "cases.csv"), read_file(tmp_path / "cases.csv").table, tmp_path)
 
 
 def test_csv_is_typed_by_all_its_cells(tmp_path):
@@ -191,6 +232,22 @@ def write_other_columns(folder):
     (folder / "2.csv").write_text("a,c\n1,2\n")
 
 
+def write_latin(folder):
+    (folder / "1.csv").write_bytes("a,b\nä,ö\n".encode("latin-1"))
+
+
+def write_latin_json(folder):
+    (folder / "1.jsonl").write_bytes('{"a": "ä"}\n'.encode("latin-1"))
+
+
+def write_bad_json(folder):
+    (folder / "1.jsonl").write_text('{"a": 1}\n' * 70 + "{nonsense\n")
+
+
+def write_damaged(folder):
+    (folder / "1.csv").write_bytes(gzip.compress(b"a,b\n1,2\n" * 99)[:-9])
+
+
 def write_no_table(folder):
     (folder / "1.bin").write_bytes(b"\x00\x01nothing")
 
@@ -202,6 +259,10 @@ def write_no_table(folder):
         (write_two_kinds, "several kinds: csv, parquet"),
         (write_ragged, "cannot be read as CSV"),
         (write_other_columns, "does not have the columns of 1.csv"),
+        (write_latin, "1.csv is not UTF-8 text"),
+        (write_latin_json, "1.jsonl is not UTF-8 text"),
+        (write_bad_json, "1.jsonl, line 71: this is not JSON"),
+        (write_damaged, "1.csv cannot be read"),
         (write_no_table, "not a table that can be read in parts"),
         (lambda folder: None, "has no file"),
     ],

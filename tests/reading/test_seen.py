@@ -47,6 +47,9 @@ COLUMNS = {
     "polars words": pl.Series(GAPS.tolist(), dtype=pl.String),
     "polars integers": pl.Series(NUMBERS),
     "arrow dictionary": pa.chunked_array([pa.array(GAPS[:300]).dictionary_encode(), pa.array(GAPS[300:]).dictionary_encode()]),
+    "pandas words, joined": pd.concat(
+        [pd.Series(GAPS[:300], dtype="string[pyarrow]"), pd.Series(GAPS[300:], dtype="string[pyarrow]")]
+    ),
     "arrow words": pa.chunked_array([GAPS[:300].tolist(), GAPS[300:].tolist()]),
 }
 ASKED = (

@@ -3,6 +3,7 @@
 import datetime
 import sys
 import types
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pytest
 import scipy.sparse
 
+from bayescase.errors import TableTypeError
 from bayescase.reading.tables import SparseColumn, Wanted, index_names, is_marked, listed, plain, read, word
 
 COUNTS = np.array([[0, 2, 0], [1, 0, 0], [0, 5, 0], [3, 1, 0]])
@@ -279,3 +281,9 @@ def test_an_array_on_a_gpu_without_cupy(monkeypatch):
 
 def test_a_tensor_that_is_not_on_a_gpu():
     assert np.array_equal(np.column_stack(read(Here(np.array([[1, 2], [3, 4]]))).columns), [[1, 2], [3, 4]])
+
+
+@pytest.mark.parametrize("path", ["cases.csv", Path("cases.csv")])
+def test_a_path_is_no_table(path):
+    with pytest.raises(TableTypeError, match=r"X is a path, which only BayesianCaseModel reads; give the table, as read_file"):
+        read(path)

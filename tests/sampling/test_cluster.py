@@ -1,6 +1,7 @@
 """Fits on a cluster of Dask, of processes: the integers of the same fit in memory, whatever happens to workers."""
 
 import contextlib
+import gc
 import io
 import logging
 import os
@@ -14,6 +15,7 @@ import threading
 import time
 from pathlib import Path
 
+import cloudpickle
 import numpy as np
 import pandas as pd
 import pytest
@@ -28,9 +30,11 @@ from bayescase.reading import cache
 from bayescase.sampling import places, stored
 
 from ..cli.calling import call, refused
+from ..kernels import host_machine
 from .test_large import check_same, table
 
 da = pytest.importorskip("dask.array")
+dask_bag = pytest.importorskip("dask.bag")
 dd = pytest.importorskip("dask.dataframe")
 distributed = pytest.importorskip("distributed")
 
@@ -92,7 +96,9 @@ def test_a_data_frame_whose_partitions_have_other_categories(client, cluster):
     cases["f0"] = cases["f0"].astype("category")
     parts = [cases.iloc[:150], cases.iloc[150:150], cases.iloc[150:310], cases.iloc[310:]]
     parts = [part.assign(f0=part["f0"].cat.remove_unused_categories()) for part in parts]
+    parts[-1] = parts[-1].assign(f1=np.full(90, None))  # without a value, and so without a type
     X = dd.from_map(lambda part: part, parts, meta=cases.iloc[:0])
+    cases = pd.concat(parts).assign(f0=cases["f0"])
     wanted = BayesianCaseModel(3, **QUICK).fit(cases)
     found = BayesianCaseModel(3, client=client, **QUICK).fit(X)
     check_same(found, wanted)
@@ -163,15 +169,55 @@ def test_a_run_goes_on_from_its_checkpoint_here_or_on_one_machine(client, tmp_pa
             BayesianCaseModel(3, client=first, **QUICK).fit(tmp_path / "cases.parquet", **stop)
         found = BayesianCaseModel(3, client=second, **QUICK).fit(tmp_path / "cases.parquet", checkpoint=tmp_path / "run")
         check_same(found, wanted)
-        assert sorted(os.listdir(tmp_path)) == ["cases.parquet"]
+        del found
+        gc.collect()
+        assert os.listdir(tmp_path) == ["cases.parquet"]
 
 
 def test_few_candidates_and_many_cases_for_a_start(client, tmp_path, monkeypatch):
     monkeypatch.setattr(stored, "START_CASES", 100)
     cases = table(300, gaps=False)
     parquet.write_table(cases, tmp_path / "cases.parquet", row_group_size=80)
-    found = BayesianCaseModel(3, client=client, **QUICK).fit(tmp_path / "cases.parquet", candidates=50)
-    check_same(found, BayesianCaseModel(3, **QUICK).fit(cases, candidates=50))
+    for how in (QUICK, QUICK | {"n_init": 3}):
+        found = BayesianCaseModel(3, client=client, **how).fit(tmp_path / "cases.parquet", candidates=50)
+        check_same(found, BayesianCaseModel(3, **how).fit(cases, candidates=50))
+
+
+@pytest.mark.skipif(host_machine.COMPILER is None, reason="no C++ compiler, g++ or clang++")
+def test_gpus_of_workers(client, tmp_path):
+    """The kernels for GPUs, compiled for this computer: a GPU in one worker, and none in the other."""
+    cloudpickle.register_pickle_by_value(host_machine)
+    machine, (first, second) = host_machine.HostMachine, client.scheduler_info()["workers"]
+    used = tmp_path / "used"
+
+    def give(device):
+        from bayescase.kernels.cluster import gpu
+
+        class Noted(machine):
+            def compile(self, text):
+                used.touch()
+                return super().compile(text)
+
+        gpu.OPEN.clear()
+        gpu.OPEN |= {name: gpu.Device(Noted()) if device else None for name in ("auto", "cuda")}
+
+    def take_back():
+        from bayescase.kernels.cluster import gpu
+
+        gpu.OPEN.clear()
+
+    cases, settings = frame(300), QUICK | {"n_iter": 6}
+    wanted = BayesianCaseModel(3, **settings).fit(cases)
+    try:
+        client.run(give, True, workers=[first])
+        client.run(give, False, workers=[second])
+        for device in ("auto", "cuda"):
+            used.unlink(missing_ok=True)
+            model = BayesianCaseModel(3, client=client, device=device, **settings).fit(dd.from_pandas(cases, npartitions=3))
+            check_same(model, wanted)
+            assert used.exists()
+    finally:
+        client.run(take_back)
 
 
 # --- what is left behind ---------------------------------------------------------------------------------------------------
@@ -199,7 +245,7 @@ def test_many_sweeps_do_not_fill_the_scheduler(client, cluster, monkeypatch):
 def test_two_fits_on_one_client(client, monkeypatch):
     """Wide tables: what does not travel with every task has a name, which must be of one run alone."""
     cases, settings = frame(150), QUICK | {"n_iter": 6, "n_chains": 1}
-    cases = pd.concat([cases.add_prefix(f"{k} ") for k in range(20)], axis=1)
+    cases = pd.concat([cases.add_prefix(f"{k} ") for k in range(6)], axis=1)
     monkeypatch.setattr(engine, "SMALL", 1 << 10)
     X, found = dd.from_pandas(cases, npartitions=2), {}
 
@@ -232,10 +278,10 @@ def test_a_client_that_is_gone_leaves_nothing_behind(client, cluster, tmp_path, 
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     (gone,) = tmp_path.glob("bayescase-*")
     place = places.Place(None, None)  # whoever comes next cleans up
-    assert list(tmp_path.glob("bayescase-*")) == [place.temporary] != [gone]
+    assert list(tmp_path.glob("bayescase-*")) == [place.results] != [gone]
     other = places.Place(None, None)
-    assert place.temporary.exists()
-    assert other.temporary.exists()
+    assert place.results.exists()
+    assert other.results.exists()
 
 
 # --- new cases -------------------------------------------------------------------------------------------------------------
@@ -261,6 +307,11 @@ def test_new_cases_stay_lazy(client):
     scores = model.score_samples(X)
     assert isinstance(scores, dd.Series)
     assert np.array_equal(scores.compute(scheduler="sync"), model.score_samples(cases))
+    assert model.score(X) == pytest.approx(model.score(cases))
+    with pytest.raises(TableError, match="X has no column 'f3'"):
+        model.predict(X.drop(columns="f3"))
+    with pytest.raises(ValueError, match="X has 3 features"):
+        model.transform(array[:, :3])
 
 
 # --- what is said ----------------------------------------------------------------------------------------------------------
@@ -280,6 +331,9 @@ def test_what_is_wrong_with_a_collection(client):
     other = dd.from_map(lambda part: part, [one, two.rename(columns={"a": "b"})], meta=one.iloc[:0])
     with pytest.raises(TableError, match="Partition 1 of X does not have the columns of the others"):
         model.fit(other)
+    for kind, wrong in (("Series", mixed["a"]), ("Bag", dask_bag.from_sequence([1, 2]))):
+        with pytest.raises(TableTypeError, match=f"X is a {kind} of Dask, not a data frame or an array"):
+            model.fit(wrong)
     with pytest.raises(TableError, match="The table is empty"):
         model.fit(dd.from_map(lambda part: part, [one.iloc[:0]], meta=one.iloc[:0]))
 
@@ -290,8 +344,8 @@ def test_what_is_wrong_with_workers(client, monkeypatch, tmp_path):
         BayesianCaseModel(3).fit(X)
     with pytest.raises(ParameterError, match="client is for a table that is read in parts"):
         BayesianCaseModel(3, client=client).fit(frame(50))
-    with pytest.raises(ParameterError, match=r"'cuda'.* needs the table in memory"):
-        BayesianCaseModel(3, client=client, device="cuda").fit(X)
+    with pytest.raises(ParameterError, match=r"Worker tcp://.* has no GPU to use: device='cuda:9'"):
+        BayesianCaseModel(3, client=client, device="cuda:9").fit(X)
 
     def hide(hidden):
         if hidden:
@@ -301,9 +355,19 @@ def test_what_is_wrong_with_workers(client, monkeypatch, tmp_path):
             sys.modules.pop("bayescase")
             sys.modules.update(sys.kept)
 
+    for wrong in ("tcp://127.0.0.1:8786", object()):
+        with pytest.raises(TypeError, match=r"client must be a dask\.distributed\.Client"):
+            BayesianCaseModel(3, client=wrong).fit(X)
+
+    run = client.run_on_scheduler
+    monkeypatch.setattr(client, "run_on_scheduler", lambda *_: (None, []))
+    with pytest.raises(ParameterError, match="The scheduler does not have bayescase: install it on the scheduler and"):
+        BayesianCaseModel(3, client=client).fit(X)
+    monkeypatch.setattr(client, "run_on_scheduler", run)
+
     client.run(hide, True, workers=[worker])
     try:
-        with pytest.raises(ParameterError, match=r"tcp://.* does not have bayescase: install it on every worker"):
+        with pytest.raises(ParameterError, match=r"tcp://.* does not have bayescase: install it on the scheduler"):
             BayesianCaseModel(3, client=client).fit(X)
     finally:
         client.run(hide, False, workers=[worker])
@@ -318,11 +382,15 @@ def test_a_cluster_that_is_gone(client):
     class KilledWorker(Exception):
         pass
 
-    with (
-        pytest.raises(ParameterError, match=r"lost too many workers.*with a checkpoint the run can go on"),
-        places.lost_tasks(client),
-    ):
-        raise KilledWorker("a task")
+    class ClosedClientError(Exception):
+        pass
+
+    for gone in (KilledWorker, ClosedClientError):
+        with (
+            pytest.raises(ParameterError, match=r"lost too many workers.*with a checkpoint the run can go on"),
+            places.lost_tasks(client),
+        ):
+            raise gone("a task")
     with pytest.raises(ParameterError, match="A worker that was added does not have bayescase"), places.lost_tasks(client):
         raise ModuleNotFoundError("No module named 'bayescase'", name="bayescase")
 

@@ -1,7 +1,10 @@
 """Fits of tables that stay on disk: the integers of the same fit in memory, checkpoints, results in files."""
 
+import copy
 import errno
+import gc
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -14,7 +17,7 @@ import pytest
 from pyarrow import parquet
 
 import bayescase.sampling.run
-from bayescase import BayesianCaseModel, ParameterError
+from bayescase import BayesianCaseModel, ParameterError, TableError
 from bayescase.errors import BayescaseWarning
 from bayescase.kernels.disk import engine
 from bayescase.reading import batches, cache
@@ -66,7 +69,7 @@ def check_same(found, wanted):
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_any_block_size_and_any_number_of_threads(cells, n_jobs, tmp_path, monkeypatch):
     monkeypatch.setattr(cache, "BLOCK_CELLS", cells)
-    cases = table(120 if cells == 7 else 500)
+    cases = table(60 if cells == 7 else 500)  # a block for each row
     model = BayesianCaseModel(3, n_chains=2, n_jobs=n_jobs, **QUICK)
     wanted = BayesianCaseModel(3, n_chains=2, **QUICK).fit(cases)
     check_same(model.fit(written(cases, tmp_path)), wanted)
@@ -128,6 +131,22 @@ def test_more_cases_than_a_start_looks_at(tmp_path, monkeypatch):
     assert found.fitted_.case_names[5] == f"case {sample.rows[5]}"
 
 
+@pytest.mark.filterwarnings("ignore:All ")
+@pytest.mark.parametrize("most", [60, 200], ids=["in a sample", "in all cases"])
+@pytest.mark.parametrize("settings", [{"q": "learn"}, {"n_clusters": "auto", "max_clusters": 6}, {"bags": True}], ids=str)
+def test_starts_are_searched_as_in_memory(settings, most, tmp_path, monkeypatch):
+    monkeypatch.setattr(stored, "START_CASES", most)
+    cases = table(200, bags="bags" in settings)
+    settings = {"n_clusters": 3, "n_chains": 2, "n_init": 4} | QUICK | {k: v for k, v in settings.items() if k != "bags"}
+    wanted = BayesianCaseModel(**settings).fit(cases)
+    found = BayesianCaseModel(**settings, n_jobs=2).fit(written(cases, tmp_path))
+    for name, values in wanted.fitted_.trace.items():
+        assert np.array_equal(found.fitted_.trace[name], values), name
+    assert np.array_equal(found.labels_, wanted.labels_)
+    plain = BayesianCaseModel(**settings | {"n_init": 1}).fit(cases)
+    assert not np.array_equal(plain.log_joint_, wanted.log_joint_)
+
+
 def test_equal_cases_have_equal_memberships_however_few_are_compared_at_a_time(tmp_path, monkeypatch):
     cases = pa.concat_tables([table(150)] * 3)
     monkeypatch.setattr(large, "EQUALS_BYTES", 2000)
@@ -184,6 +203,36 @@ def test_results_are_read_from_files_and_saved_beside_the_model(tmp_path, monkey
     with pytest.warns(BayescaseWarning, match=r"model.labels.npy and model.memberships.npy are not beside"):
         lonely = BayesianCaseModel.load(tmp_path / "model.bcm")
     assert len(lonely.labels_) == len(lonely.fitted_.sample.rows)
+    np.save(tmp_path / "model.labels.npy", model.labels_)
+    (tmp_path / "model.memberships.npy").write_bytes(b"nothing")
+    with pytest.warns(BayescaseWarning, match="are not beside"):
+        assert len(BayesianCaseModel.load(tmp_path / "model.bcm").labels_) == len(lonely.labels_)
+
+
+@pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+def test_copies_have_the_results_of_all_cases(way, tmp_path, monkeypatch):
+    monkeypatch.setattr(stored, "START_CASES", 60)
+    model = BayesianCaseModel(3, n_chains=1, **QUICK).fit(written(table(300), tmp_path))
+    labels, other = np.array(model.labels_), way(model)
+    del model
+    gc.collect()
+    assert np.array_equal(other.name_clusters().labels_, labels)
+    other.save(tmp_path / "model.bcm")
+    assert np.array_equal(BayesianCaseModel.load(tmp_path / "model.bcm").labels_, labels)
+
+
+def test_a_folded_model_has_folded_results_of_all_cases(tmp_path, monkeypatch):
+    monkeypatch.setattr(stored, "START_CASES", 60)
+    model = BayesianCaseModel(4, n_chains=1, **QUICK).fit(written(table(300), tmp_path))
+    fewer = model.fold(2)
+    groups = fewer.fitted_.groups
+    joined = np.stack([model.memberships_[:, list(group)].sum(axis=1) for group in groups], axis=1)
+    np.testing.assert_allclose(fewer.memberships_, joined, atol=1e-6)
+    assert np.array_equal(fewer.labels_, joined.argmax(axis=1))
+    fewer.save(tmp_path / "fewer.bcm")
+    again = BayesianCaseModel.load(tmp_path / "fewer.bcm")
+    assert np.array_equal(again.labels_, fewer.labels_)
+    assert again.memberships_.shape == (300, 2)
 
 
 def test_explanations_reports_and_predictions(tmp_path, monkeypatch):
@@ -193,12 +242,23 @@ def test_explanations_reports_and_predictions(tmp_path, monkeypatch):
     model = BayesianCaseModel(3, n_chains=1, **QUICK).fit(path)
     inside = int(model.fitted_.sample.rows[3])
     assert model.explain_case(inside).name == f"case {inside}"
+    with pytest.raises(ParameterError, match="There is no case 300: the table has 300"):
+        model.explain_case(300)
+    for explained in (model.explain_tree(), model.explain_differences(), model.explain_pair(0, 1), model.explain_agreement(0)):
+        assert str(explained).endswith("of the 300 cases.")
+    cluster = model.explain().clusters[0]
+    assert cluster.prototype.row == model.prototypes_[0]
+    for case in (cluster.prototype, *cluster.criticisms, *model.explain_agreement(0).members):
+        assert case.name == f"case {case.row}"
     outside = next(row for row in range(300) if row not in model.fitted_.sample.rows)
     with pytest.raises(ParameterError, match=f"case {outside} is not among them"):
         model.explain_case(outside)
     assert np.array_equal(model.predict(path), model.predict(cases))
     assert np.array_equal(model.transform(path), model.transform(cases))
     assert np.array_equal(model.score_samples(ds.dataset(path)), model.score_samples(cases))
+    parquet.write_table(cases.slice(0, 0), tmp_path / "none.parquet")
+    assert model.predict(tmp_path / "none.parquet").shape == (0,)
+    assert model.transform(tmp_path / "none.parquet").shape == (0, 3)
     model.report(tmp_path / "report.html")
     assert "of the 300 cases" in (tmp_path / "report.html").read_text()
 
@@ -241,12 +301,66 @@ def test_files_go_with_the_run_unless_they_are_kept(tmp_path):
     path, kept = written(table(100), tmp_path), tmp_path / "kept"
     model = BayesianCaseModel(3, n_chains=1, **QUICK)
     model.fit(path, checkpoint=tmp_path / "run")
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["cases.parquet"]
-    temporary = model._place.temporary
-    assert sorted(file.name for file in temporary.iterdir()) == ["alive", "labels.npy", "memberships.npy"]
+    results = model._place.results
+    assert sorted(file.name for file in results.iterdir()) == ["alive", "labels.npy", "memberships.npy"]
+    assert sorted(tmp_path.iterdir()) == [results, path]  # on the disk of the checkpoint, which is gone
     model.fit(path, cache=kept)
-    assert not temporary.exists()
-    assert {"codes", "about.json", "labels.npy"} <= {file.name for file in kept.iterdir()}
+    assert not results.exists()
+    assert {file.name for file in kept.glob("[!.]*")} == {"about.json", "codes", "features.json", "lock"}
+    del model
+    gc.collect()
+    assert not list(kept.glob(".bayescase-*"))
+
+
+def test_models_of_one_cache_keep_their_own_results(tmp_path):
+    path = written(table(200), tmp_path)
+    one, two = (
+        BayesianCaseModel(4, n_chains=1, **QUICK | {"random_state": seed}).fit(path, cache=tmp_path / "kept") for seed in (1, 2)
+    )
+    labels = np.array(one.labels_)
+    assert not np.array_equal(labels, two.labels_)
+    one.save(tmp_path / "one.bcm")
+    assert np.array_equal(BayesianCaseModel.load(tmp_path / "one.bcm").labels_, labels)
+    assert np.array_equal(one.name_clusters().labels_, labels)
+
+
+def test_runs_of_one_cache_keep_their_own_rows(tmp_path):
+    path = written(table(200), tmp_path)
+    settings = [QUICK | {"random_state": seed, "n_chains": 1} for seed in (1, 2)]
+    for k, how in enumerate(settings):
+        with pytest.warns(BayescaseWarning, match="Stopped after 9"):
+            BayesianCaseModel(3, **how).fit(
+                path, cache=tmp_path / "kept", checkpoint=tmp_path / f"run{k}", callback=lambda report: report.sweep == 9
+            )
+    for k, how in enumerate(settings):
+        found = BayesianCaseModel(3, **how).fit(path, cache=tmp_path / "kept", checkpoint=tmp_path / f"run{k}")
+        check_same(found, BayesianCaseModel(3, **how).fit(path))
+
+
+def test_a_cache_is_read_by_several_runs_and_written_by_one(tmp_path):
+    path, kept = written(table(100), tmp_path), tmp_path / "kept"
+    first = BayesianCaseModel(3, n_chains=1, warm_start=True, **QUICK).fit(path, cache=kept)
+    check_same(BayesianCaseModel(3, n_chains=1, **QUICK).fit(path, cache=kept), first)
+    with pytest.raises(ParameterError, match="Another run is using the folder"):
+        BayesianCaseModel(3, n_chains=1, encoder={"top_values": 2}, **QUICK).fit(path, cache=kept)
+
+
+@pytest.mark.parametrize("harm", [lambda file: file.write_bytes(b"{"), lambda file: file.unlink()])
+@pytest.mark.parametrize("name", ["about.json", "features.json", "codes"])
+def test_a_damaged_cache_is_made_anew(name, harm, tmp_path):
+    path, kept = written(table(100), tmp_path), tmp_path / "kept"
+    model = BayesianCaseModel(3, n_chains=1, **QUICK)
+    wanted = model.fit(path, cache=kept).log_joint_
+    harm(kept / name)
+    assert np.array_equal(model.fit(path, cache=kept).log_joint_, wanted)
+
+
+def test_an_error_leaves_nothing_beside_a_checkpoint(tmp_path):
+    path = written(table(50).append_column("id", pa.array([f"n{i}" for i in range(50)])), tmp_path)
+    with pytest.raises(TableError, match="as many values as cases"):
+        BayesianCaseModel(3, **QUICK).fit(path, checkpoint=tmp_path / "run")
+    gc.collect()
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_run_that_was_stopped_goes_on(tmp_path, monkeypatch):
@@ -334,7 +448,7 @@ def test_a_checkpoint_that_does_not_fit_on_the_disk_does_not_end_the_run(tmp_pat
 
 def test_two_runs_do_not_share_a_folder(tmp_path):
     path = written(table(100), tmp_path)
-    model = BayesianCaseModel(3, n_chains=1, warm_start=True, **QUICK).fit(path, cache=tmp_path / "kept")
+    model = BayesianCaseModel(3, n_chains=1, warm_start=True, **QUICK).fit(path, checkpoint=tmp_path / "run")
     with pytest.raises(ParameterError, match="Another run is using the folder"):
-        BayesianCaseModel(3, n_chains=1, **QUICK).fit(path, cache=tmp_path / "kept")
+        BayesianCaseModel(3, n_chains=1, **QUICK).fit(path, checkpoint=tmp_path / "run")
     assert model.more(2).n_iter_ == 16

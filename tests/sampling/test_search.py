@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from sklearn.metrics import adjusted_rand_score
 
 from bayescase import BayesianCaseModel
-from bayescase.sampling import search
+from bayescase.sampling import search, stored
 from bayescase.sampling.search import MOST_RUNS, Short, crossed, few_groups, first_observed, how_many, most_groups, named_after
+from bayescase.sampling.starts import few_cases
 from bayescase.state import Cells, make_data, make_hyper
 
 from .test_moves import cases
@@ -61,9 +63,51 @@ def test_first_observed_cells():
 
 
 def test_how_many_runs():
-    assert [how_many("auto", n, 100) for n in (10, 249, 250, 1000, 10**6)] == [1, 1, 10, MOST_RUNS, MOST_RUNS]
-    assert how_many(7, 10, 100) == how_many(7, 1000, 10**9) == 7
-    assert how_many("auto", 1000, 10**9) == 1
+    assert [how_many("auto", n, 100, 10) for n in (10, 249, 250, 1000, 10**6)] == [1, 1, 10, MOST_RUNS, MOST_RUNS]
+    assert how_many(7, 10, 100, 10) == how_many(7, 1000, 10**9, 10**5) == 7
+    assert how_many("auto", 1000, 10**9, 10**5) == 1
+    assert how_many("auto", 1000, 10**9, 10**7) == MOST_RUNS  # it searches in a sample
+
+
+def test_a_sample_that_is_searched_has_a_candidate_for_every_cluster(monkeypatch):
+    monkeypatch.setattr(stored, "START_CASES", 20)
+    data, _, _ = planted()
+    weight = np.full((60, 2), -np.log(60))
+    missing = np.setdiff1d(np.arange(60), stored.sample_rows(60, 3))
+    weight[:, 1] = -np.inf
+    weight[missing[5], 1] = 0.0  # held there
+    few = few_cases(data._replace(log_weight=weight, z_held=np.arange(60)), 60, 3)
+    assert few.own_cases
+    assert len(few.x) == 21
+    assert missing[5] in few.z_held
+    np.testing.assert_array_equal(few.log_weight, weight[few.z_held])
+    assert few_cases(data, 20, 3).x.shape == (20, 10)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_pins_outside_the_sample_that_is_searched(monkeypatch):
+    monkeypatch.setattr(stored, "START_CASES", 20)
+    model = BayesianCaseModel(**SETTINGS).fit(cases(), pins={"cases": {1: 2, 3: 0}, "prototypes": {1: 5, 2: 44}})
+    assert (model.labels_[[1, 3]] == [2, 0]).all()
+    assert (model.prototypes_[[1, 2]] == [5, 44]).all()
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_clusters_of_a_sample_are_those_of_all(monkeypatch):
+    """The search in a sixth of the cases finds them, and the others go where they are like."""
+    x, truth = strangers()
+    monkeypatch.setattr(stored, "START_CASES", 50)
+    settings = {"n_clusters": 5, "n_iter": 2, "burn_in": 1, "n_chains": 1, "init": "cases", "random_state": 0}
+    found, none = (BayesianCaseModel(**settings, n_init=n).fit(x) for n in (10, 1))
+    assert adjusted_rand_score(truth, found.labels_) > 0.95
+    assert adjusted_rand_score(truth, none.labels_) < 0.8
+
+
+def strangers(n=300, P=12, S=5):
+    rng = np.random.default_rng(4)
+    truth = np.arange(n) % S
+    x = np.where(rng.random((n, P)) < 0.1, rng.integers(4, size=(n, P)), rng.integers(4, size=(S, P))[truth])
+    return x, truth
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

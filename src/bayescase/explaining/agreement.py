@@ -51,13 +51,14 @@ def explain_agreement(fitted: Fitted, cluster: int, most: int = MEMBERS) -> Agre
         ),
         members=tuple(
             Member(
-                row=int(rows[i]),
+                row=fitted.table_row(rows[i]),
                 name=fitted.name_of_case(rows[i]),
                 membership=float(fitted.posterior.memberships[rows[i], s]),
                 agrees=tuple(in_words(state) for state in states[i].tolist()),
             )
             for i in chosen.tolist()
         ),
+        scope=fitted.scope,
     )
 
 
@@ -78,7 +79,7 @@ def criticise(view: View, s: int, most: int = CRITICISMS) -> tuple[Criticism, ..
         codes = fitted.columns.codes(fitted.data.cases.take(rows[[i]]))[0]
         found.append(
             Criticism(
-                row=int(rows[i]),
+                row=fitted.table_row(rows[i]),
                 name=fitted.name_of_case(rows[i]),
                 membership=float(fitted.posterior.memberships[rows[i], s]),
                 agrees=int((states[i] == AGREES).sum()),

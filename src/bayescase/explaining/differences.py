@@ -32,6 +32,7 @@ def explain_differences(fitted: Fitted) -> DifferencesExplanation:
         ),
         cases=tuple(moving_case(fitted, i) for i in by_clusters(fitted)),
         ways=tuple(sorted((make_way(fitted, w, S) for w in range(1, int(found.way.max()) + 1)), key=lambda way: way.lower)),
+        scope=fitted.scope,
     )
 
 
@@ -45,8 +46,7 @@ def by_clusters(fitted: Fitted) -> list[int]:
 
 def moving_case(fitted: Fitted, i: int) -> MovingCase:
     chains = tuple(None if s >= fitted.n_clusters else s for s in fitted.differing.labels[:, i].tolist())
-    row = i if fitted.sample is None else int(fitted.sample.rows[i])
-    return MovingCase(row, fitted.name_of_case(i), int(fitted.labels[i]), chains)
+    return MovingCase(fitted.table_row(i), fitted.name_of_case(i), int(fitted.labels[i]), chains)
 
 
 def make_way(fitted: Fitted, number: int, S: int) -> Way:

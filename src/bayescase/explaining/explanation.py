@@ -320,17 +320,18 @@ class CaseExplanation(Explanation):
 
 @dataclass(frozen=True)
 class PairExplanation(Explanation):
-    """How two clusters differ, seen from each."""
+    """How two clusters differ, seen from each; `scope` says of which cases the shares are, if not of all."""
 
     first: Side
     second: Side
+    scope: str = ""
 
     def __str__(self) -> str:
         sides = []
         for side in (self.first, self.second):
             values = [f"{d.words} ({percent(d.here)} against {percent(d.there)})" for d in side.more_often]
             sides.append(f"More often in {side.title}: {listed(values, 4) if values else 'nothing for certain'}.")
-        return " ".join(sides)
+        return " ".join([*sides, self.scope]).rstrip()
 
 
 @dataclass(frozen=True)
@@ -351,6 +352,8 @@ class AgreementExplanation(Explanation):
         The key features, the most telling first.
     members : tuple of Member
         From those that agree most to those that agree least, evenly chosen if there are many.
+    scope : str
+        Of which cases the sizes are, if not of all: a sentence.
     """
 
     cluster: int
@@ -359,8 +362,14 @@ class AgreementExplanation(Explanation):
     prototype: Prototype
     features: tuple[KeyAgreement, ...]
     members: tuple[Member, ...]
+    scope: str = ""
 
     def __str__(self) -> str:
+        return f"{self.sentence} {self.scope}".rstrip()
+
+    @property
+    def sentence(self) -> str:
+        """How much they agree."""
         if not self.features or not self.members:
             return f"Cluster {self.cluster} has no key features that its members could agree on."
         mean = fmean(f.agreeing for f in self.features)

@@ -28,6 +28,8 @@ class TreeExplanation(Explanation):
         Clusters count as one if that makes their cases less probable by no more than this share.
     number : int
         How many there are then.
+    scope : str
+        Of which cases the sizes are, if not of all: a sentence.
     """
 
     n_cases: int
@@ -36,6 +38,7 @@ class TreeExplanation(Explanation):
     log_probability: float
     tolerance: float
     number: int
+    scope: str = ""
 
     @property
     def joins(self) -> tuple[TreeNode, ...]:
@@ -72,7 +75,7 @@ class TreeExplanation(Explanation):
             a, b = (cut(self.nodes[part].title, 40) for part in node.parts)
             mark = "*" if k == self.number else " "
             lines.append(f"{mark}{k:7d}  {percent(max(node.less_probable, 0.0)):>13}  {a} + {b}, {like_of(node)}")
-        return "\n".join(lines)
+        return "\n".join([*lines, *([self.scope] if self.scope else [])])
 
 
 def like_of(node: TreeNode) -> str:
@@ -194,6 +197,8 @@ class DifferencesExplanation(Explanation):
         Those that are not in the same cluster in all chains, by their clusters.
     ways : tuple of Way
         What the other chains found, the most probable first.
+    scope : str
+        Of which cases the sizes are, if not of all: a sentence.
     """
 
     n_cases: int
@@ -202,6 +207,7 @@ class DifferencesExplanation(Explanation):
     clusters: tuple[ClusterInChains, ...]
     cases: tuple[MovingCase, ...]
     ways: tuple[Way, ...]
+    scope: str = ""
 
     @property
     def sentence(self) -> str:
@@ -266,7 +272,7 @@ class DifferencesExplanation(Explanation):
             lines += ["", f"{way.title}:"]
             lines += [f"  {line}" for line in moves[:FLOWS]] or ["  the same main clusters, but other shares of them"]
             lines += [f"  and {len(moves) - FLOWS} more"] if len(moves) > FLOWS else []
-        return "\n".join(lines)
+        return "\n".join([*lines, *(["", self.scope] if self.scope else [])])
 
     def __str__(self) -> str:
         if not self.cases:

@@ -27,5 +27,5 @@ def explain_pair(fitted: Fitted, first: int, second: int) -> PairExplanation:
     if s == t:
         raise ParameterError("explain_pair needs two different clusters, not {s} twice.", s=s)
     view = view_of(fitted)
-    sides = [Side(k, view.names[k], view.prototype(k), against(view, k, other)) for k, other in ((s, t), (t, s))]
-    return PairExplanation(*sides)
+    one, two = (Side(k, view.names[k], view.prototype(k), against(view, k, other)) for k, other in ((s, t), (t, s)))
+    return PairExplanation(one, two, fitted.scope)

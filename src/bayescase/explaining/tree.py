@@ -37,7 +37,7 @@ def explain_tree(fitted: Fitted, tolerance: float = TOLERANCE) -> TreeExplanatio
         fewer = view_of(whole.folded(tree.groups(S - step - 1)))
         clusters = tuple(sorted(tree.leaves(S + step)))
         nodes.append(make_node(fewer, fewer.fitted.groups.index(clusters), S + step, join))
-    return TreeExplanation(whole.n_cases, S, tuple(nodes), tree.log_probability, float(tolerance), number)
+    return TreeExplanation(whole.n_cases, S, tuple(nodes), tree.log_probability, float(tolerance), number, whole.scope)
 
 
 def make_node(view: View, s: int, node: int, join: Join | None = None) -> TreeNode:

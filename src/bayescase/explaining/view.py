@@ -34,7 +34,9 @@ class View:
 
     def as_prototype(self, s: int, candidate: Candidate) -> Prototype:
         fitted, row = self.fitted, candidate.row
-        return Prototype(row, fitted.name_of(row), candidate.probability, candidate.ties, bool(fitted.homes[row] == s))
+        ties = tuple(fitted.table_row(tie, candidate=True) for tie in candidate.ties)
+        at = fitted.table_row(row, candidate=True)
+        return Prototype(at, fitted.name_of(row), candidate.probability, ties, bool(fitted.homes[row] == s))
 
     def codes(self, s: int) -> np.ndarray:
         """(D,) Codes of the prototype."""

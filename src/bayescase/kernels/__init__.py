@@ -11,7 +11,7 @@ from .cpu.profiles import best_profile, row_means, value_counts
 from .cpu.threads import Threads, threads_for
 from .driver import Driver, sweeps
 from .evidence import ClusterEvidence
-from .opening import check_device, fold_cases, open_engine, open_stored
+from .opening import check_device, check_devices, fold_cases, open_engine, open_stored
 from .rng import stream
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "Units",
     "best_profile",
     "check_device",
+    "check_devices",
     "collect",
     "copied",
     "fill_rough",

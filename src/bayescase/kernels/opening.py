@@ -13,7 +13,7 @@ from ..errors import Advice, ParameterError, Setting
 from ..reading.cache import Cached
 from ..state import Codebook, Codes, Data
 from ..storage import Mapped
-from .cluster.engine import ClusterEngine
+from .cluster.engine import ClusterEngine, check_devices
 from .contract import Engine
 from .cpu.engine import CpuEngine
 from .cpu.newcases import Given, fold_here
@@ -64,14 +64,15 @@ def open_stored(
     n_chains: int,
     n_jobs: int,
     client: Any = None,
+    device: str = "cpu",
 ) -> Engine:
     """The engine of a run whose cases stay in files: on this machine, or on the cluster of a Dask client.
 
-    data: a sample of the cases; log_weight: of all of them; folder: for labels and memberships.
+    data: a sample of the cases; log_weight: of all of them; folder: for labels and memberships; device: of the workers.
     """
     if client is None:
         return DiskEngine(cached, data, log_weight, folder, S, n_jobs)
-    return ClusterEngine(client, cached, data, log_weight, folder, S, n_chains)
+    return ClusterEngine(client, cached, data, log_weight, folder, S, n_chains, device)
 
 
 def can_hold(machine: Machine, data: Data, S: int, n_chains: int) -> bool:

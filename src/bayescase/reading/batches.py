@@ -6,10 +6,14 @@ JSON are whatever they are.
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import hashlib
+import io
 import itertools
+import lzma
 import os
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -26,6 +30,8 @@ from .tables import LISTS, AnyColumn, Table, check_unique, names_of
 
 PART_ROWS = 1 << 17  # rows that are read at a time
 CSV_BYTES = 1 << 24
+COMPRESSED: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}  # by how files begin
+UNREADABLE = (OSError, EOFError, UnicodeDecodeError, lzma.LZMAError, zlib.error)
 TEXTS = {"csv": (".csv", ".txt"), "tsv": (".tsv", ".tab"), "json": (".jsonl", ".ndjson", ".json")}
 SUFFIXES = {suffix: kind for kind, suffixes in TEXTS.items() for suffix in suffixes} | {
     ".parquet": "parquet",
@@ -105,7 +111,9 @@ def itself(part: Part) -> Part:
 
 def is_large(X: Any) -> bool:
     """Is it something to read in parts: a path, or a dataset of pyarrow?"""
-    return isinstance(X, (str, os.PathLike, Source)) or type(X).__module__.startswith("pyarrow._dataset")
+    return isinstance(X, (str, os.PathLike, Source)) or (
+        type(X).__module__.startswith("pyarrow._dataset") and hasattr(X, "get_fragments")
+    )
 
 
 def open_source(X: Any, delimiter: str | None = None, header: bool = True) -> Source:
@@ -115,7 +123,7 @@ def open_source(X: Any, delimiter: str | None = None, header: bool = True) -> So
     except ImportError:
         raise ImportError("Reading tables in parts needs pyarrow: pip install 'bayescase[files]'.") from None
     if not isinstance(X, (str, os.PathLike)):
-        return from_dataset(X, "The dataset", print_of(getattr(X, "files", None), ()))
+        return from_dataset(X, "The dataset", print_of(getattr(X, "files", None), (str(X.schema),)))
     path = Path(X)
     if not path.exists():
         raise TableError("There is no file or folder {path!r}.", path=os.fspath(path))
@@ -192,16 +200,19 @@ def from_dataset(data: Any, name: str, print_: str | None) -> Source:
     """The fragments of a dataset, one after the other, in batches."""
     import pyarrow as pa
 
-    schema = data.schema
-    check_unique(schema.names)
+    check_unique(data.schema.names)
     try:
-        check_schemas(data, name)
+        fragments = list(data.get_fragments())
+    except ValueError:  # one that was filtered, which is read as a whole
+        pieces: list[Piece] = [partial(read_fragment, data, None, name, PART_ROWS)]
+        return Source(names_of(data.schema.names), len(data.schema.names), pieces, False, None, None)
+    try:
+        schema = common_schema(data.schema, fragments, name)
         n_rows = data.count_rows()
+        groups = [group for fragment in fragments for group in row_groups(fragment)]
     except (pa.ArrowException, OSError) as error:
         raise TableError("{file} cannot be read ({why}).", file=name, why=one_line(error)) from None
-
-    fragments = (part for fragment in data.get_fragments() for part in row_groups(fragment))
-    pieces = [partial(read_fragment, fragment, schema, name, PART_ROWS) for fragment in fragments]
+    pieces = [partial(read_fragment, group, schema, name, PART_ROWS) for group in groups]
     return Source(names_of(schema.names), len(schema.names), pieces, False, print_, n_rows)
 
 
@@ -214,29 +225,48 @@ def row_groups(fragment: Any) -> list[Any]:
 def read_fragment(fragment: Any, schema: Any, name: str, n_rows: int) -> Iterator[Part]:
     import pyarrow as pa
 
+    how = {} if schema is None else {"schema": schema}
     try:
-        for batch in fragment.to_batches(schema=schema, batch_size=n_rows, use_threads=False, batch_readahead=1):
+        for batch in fragment.to_batches(batch_size=n_rows, use_threads=False, batch_readahead=1, **how):
             if batch.num_rows:
                 yield Part([arrow_column(column) for column in batch.columns], batch.num_rows)
     except (pa.ArrowException, OSError) as error:
         raise TableError("{file} cannot be read ({why}).", file=name, why=one_line(error)) from None
 
 
-def check_schemas(data: Any, name: str) -> None:
-    """Files of one table must have the same columns of the same types."""
-    types = {field.name: field.type for field in data.schema}
-    for fragment in data.get_fragments():
-        own = fragment.physical_schema
-        for field in own:
-            if field.name in types and field.type != types[field.name] and not both_words(field.type, types[field.name]):
+def common_schema(first: Any, fragments: Sequence[Any], name: str) -> Any:
+    """The columns of all files of a table, which some of them may lack, each of one type."""
+    import pyarrow as pa
+
+    types = {field.name: field.type for field in first}
+    for fragment in fragments:
+        for field in fragment.physical_schema:
+            known = types.setdefault(field.name, field.type)
+            common = common_type(known, field.type)
+            if common is None:
                 raise TableTypeError(
                     "Column {column!r} is {one} in some files of {file} and {other} in {path}; write it with one type.",
                     column=field.name,
-                    one=types[field.name],
+                    one=known,
                     other=field.type,
                     file=name,
                     path=os.path.basename(getattr(fragment, "path", "others")),
                 )
+            types[field.name] = common
+    return pa.schema(types)
+
+
+def common_type(one: Any, other: Any) -> Any:
+    """What cells of both types can be read as; None if they are not alike."""
+    import pyarrow as pa
+
+    if one == other or pa.types.is_null(other) or both_words(one, other):
+        return one
+    if pa.types.is_null(one):
+        return other
+    if all(pa.types.is_floating(kind) or pa.types.is_integer(kind) for kind in (one, other)):
+        return pa.float64() if pa.types.is_floating(one) or pa.types.is_floating(other) else pa.int64()
+    return None
 
 
 def both_words(one: Any, other: Any) -> bool:
@@ -288,13 +318,13 @@ def one_line(error: object) -> str:
 def from_csv(files: list[Path], delimiter: str | None, header: bool, print_: str | None) -> Source:
     """All cells as words: what they mean is known when all of them are."""
     how = CsvFile(delimiter or guess_delimiter(first_lines(files[0])) or ",", header, CSV_BYTES)
-    names = how.names(files[0])
+    names = [word.strip() for word in how.names(files[0])]
     check_names(names, files[0].name)
     for file in files[1:]:
-        if how.names(file) != names:
+        if [word.strip() for word in how.names(file)] != names:
             raise TableError("{file} does not have the columns of {first}.", file=file.name, first=files[0].name)
     called = [word or f"column {j + 1}" for j, word in enumerate(names)] if header else None
-    return Source(called, len(names), [partial(how.parts, file, names) for file in files], True, print_, None)
+    return Source(called, len(names), [partial(how.parts, file) for file in files], True, print_, None)
 
 
 class CsvFile(NamedTuple):
@@ -308,17 +338,20 @@ class CsvFile(NamedTuple):
         import pyarrow as pa
         from pyarrow import csv
 
-        how = csv.ReadOptions(block_size=self.block_size, autogenerate_column_names=not self.header, use_threads=False)
+        content, encoding = open_text(file)
+        how = csv.ReadOptions(
+            block_size=self.block_size, autogenerate_column_names=not self.header, use_threads=False, encoding=encoding
+        )
         words = csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False)
         parsing = csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True)
-        return csv.open_csv(pa.input_stream(os.fspath(file), compression="detect"), how, parsing, words)
+        return csv.open_csv(content, how, parsing, words)
 
     def names(self, file: Path) -> list[str]:
         with self.saying(file), self.open(file, ()) as reader:
             return list(reader.schema.names)
 
-    def parts(self, file: Path, names: Sequence[str]) -> Iterator[Part]:
-        with self.saying(file), self.open(file, names) as reader:
+    def parts(self, file: Path) -> Iterator[Part]:
+        with self.saying(file), self.open(file, self.names(file)) as reader:
             for batch in reader:
                 if batch.num_rows:
                     yield Part([arrow_column(column) for column in batch.columns], batch.num_rows)
@@ -330,17 +363,35 @@ class CsvFile(NamedTuple):
 
         try:
             yield
-        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        except (pa.ArrowException, *UNREADABLE) as error:
+            if "UTF8" in str(error) or isinstance(error, UnicodeDecodeError):
+                raise not_text(file) from None
             raise TableError("{file} cannot be read as CSV ({why}).", file=file.name, why=one_line(error)) from None
 
 
 def first_lines(file: Path) -> str:
+    try:
+        content, encoding = open_text(file)
+        with content:
+            return content.read(1 << 20).decode(encoding, "replace")  # type: ignore[no-any-return]
+    except UNREADABLE as error:
+        raise TableError("{file} cannot be read ({why}).", file=file.name, why=one_line(error)) from None
+
+
+def open_text(file: Path) -> tuple[Any, str]:
+    """(its content, how that is encoded): a text file, which may be compressed. UTF-16 is known by its mark."""
     import pyarrow as pa
 
-    try:
-        return pa.input_stream(os.fspath(file), compression="detect").read(1 << 20).decode("utf-8", "replace")  # type: ignore[no-any-return]
-    except (pa.ArrowException, OSError) as error:
-        raise TableError("{file} cannot be read ({why}).", file=file.name, why=one_line(error)) from None
+    with open(file, "rb") as start:
+        begin = start.read(6)
+    how = next((how for magic, how in COMPRESSED.items() if begin.startswith(magic)), None)
+    with (how or open)(file, "rb") as start:
+        marked = start.read(2) in (b"\xff\xfe", b"\xfe\xff")
+    return pa.input_stream(os.fspath(file)) if how is None else how(file, "rb"), "utf-16" if marked else "utf-8"
+
+
+def not_text(file: Path) -> TableError:
+    return TableError("{file} is not UTF-8 text; write it as that first.", file=file.name)
 
 
 # --- JSON lines ----------------------------------------------------------------------------------------------------------
@@ -357,12 +408,18 @@ def from_json(files: list[Path], print_: str | None) -> Source:
 
 
 def json_tables(file: Path, n_lines: int) -> Iterator[Table]:
-    with (gzip.open if file.suffix == ".gz" else open)(file, "rt", encoding="utf-8") as lines:
-        line = 0
-        while some := list(itertools.islice(lines, n_lines)):
-            if "".join(some).strip():
-                yield read_json("".join(some), f"{file.name}, from line {line + 1}")
-            line += len(some)
+    try:
+        content, encoding = open_text(file)
+        with io.TextIOWrapper(content, encoding="utf-8-sig" if encoding == "utf-8" else encoding) as lines:
+            line = 0
+            while some := list(itertools.islice(lines, n_lines)):
+                if "".join(some).strip():
+                    yield read_json("".join(some), file.name, line)
+                line += len(some)
+    except UnicodeDecodeError:
+        raise not_text(file) from None
+    except UNREADABLE as error:
+        raise TableError("{file} cannot be read ({why}).", file=file.name, why=one_line(error)) from None
 
 
 def json_parts(file: Path, names: list[str], n_lines: int) -> Iterator[Part]:

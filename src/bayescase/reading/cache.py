@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, NamedTuple
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from ..state import Cells, Codes, distinct, join_cells
+from ..state import Cells, Codes, distinct, join_cells, split_cells
 from ..storage import VERSION, Mapped, replacing
 from .bags import count_items, to_cells
 from .batches import Part, PartColumn, Source
@@ -59,6 +59,10 @@ class Cached:
 
     def __len__(self) -> int:
         return self.about.n_rows
+
+    @property
+    def files(self) -> list[Mapped]:
+        return [array for array in (self.codes, self.first, self.candidate_codes, self.candidate_first) if array is not None]
 
     @property
     def n_blocks(self) -> int:
@@ -107,12 +111,7 @@ class Cached:
         """Neighbouring rows as single features and items."""
         P, n = self.encoding.n_single, rows.stop - rows.start
         cells = self.cells(rows)
-        if self.first is None:
-            return Codes(cells.codes.reshape(n, P))
-        single = cells.first[:-1, None] + np.arange(P)
-        items = np.ones(len(cells.codes), dtype=bool)
-        items[single.reshape(-1)] = False
-        return Codes(cells.codes[single], Cells(cells.codes[items], cells.first - P * np.arange(n + 1)))
+        return Codes(cells.codes.reshape(n, P)) if self.first is None else split_cells(cells, P)
 
 
 # --- making it -----------------------------------------------------------------------------------------------------------
@@ -128,34 +127,47 @@ def print_of(source: Source, asked: Asked, catalogue: Table | None) -> str:
     return digest.hexdigest()
 
 
-def learn(folder: Path, source: Source, asked: Asked, catalogue: Table | None, progress: Progress) -> tuple[Encoding, bool]:
-    """(the features, were they known already): the first pass, unless the folder has what it found."""
-    print_ = print_of(source, asked, catalogue)
+def known_features(folder: Path, print_: str) -> Encoding | None:
+    """What the first pass over the same table has found, if the folder has it."""
     known = read_json(folder / FEATURES, print_)
-    if known is not None:
-        return Encoding.from_json(known), True
+    return None if known is None else Encoding.from_json(known)
+
+
+def learn(folder: Path, source: Source, asked: Asked, catalogue: Table | None, progress: Progress) -> Encoding:
+    """The features: the first pass."""
     for name in (ABOUT, FEATURES):
         (folder / name).unlink(missing_ok=True)
     encoding = learn_source(source, asked, catalogue, progress)
-    write_json(folder / FEATURES, print_, encoding.to_json())
-    return encoding, False
+    write_json(folder / FEATURES, print_of(source, asked, catalogue), encoding.to_json())
+    return encoding
+
+
+def known_codes(folder: Path, encoding: Encoding, print_: str) -> Cached | None:
+    """The codes that the second pass has written, if the folder has them all."""
+    known = read_json(folder / ABOUT, print_)
+    found = None if known is None else Cached(folder, encoding, About(**known))
+    return found if found is not None and all(map(is_whole, found.files)) else None
 
 
 def cache(folder: Path, source: Source, encoding: Encoding, print_: str, progress: Progress) -> Cached:
-    """The codes of a table: the second pass, unless the folder has them."""
-    known = read_json(folder / ABOUT, print_)
-    if known is None:
-        known = write_codes(folder, source, encoding, progress)._asdict()
-        write_json(folder / ABOUT, print_, known)
-    return Cached(folder, encoding, About(**known))
+    """The codes of a table: the second pass."""
+    (folder / ABOUT).unlink(missing_ok=True)
+    about = write_codes(folder, source, encoding, progress)
+    write_json(folder / ABOUT, print_, about._asdict())
+    return Cached(folder, encoding, about)
+
+
+def is_whole(array: Mapped) -> bool:
+    return os.path.exists(array.path) and os.path.getsize(array.path) == array.nbytes
 
 
 def read_json(path: Path, print_: str) -> Any:
     """What `write_json` wrote for the same table; None if there is no such file."""
-    if not print_ or not path.exists():
+    try:
+        stored = json.loads(path.read_text("utf-8"))
+        return stored["content"] if print_ and stored["print"] == print_ else None
+    except (OSError, ValueError, KeyError, TypeError):  # none, or a damaged one: it is made anew
         return None
-    stored = json.loads(path.read_text("utf-8"))
-    return stored["content"] if stored["print"] == print_ else None
 
 
 def write_json(path: Path, print_: str, content: Any) -> None:

@@ -360,12 +360,12 @@ def counted(n: int, noun: str) -> str:
 # --- JSON ---------------------------------------------------------------------------------------------------------------
 
 
-def read_json(text: str, name: str) -> Table:
-    """One object a line, or one list of objects; a cell may be a list."""
+def read_json(text: str, name: str, before: int = 0) -> Table:
+    """One object a line, or one list of objects; a cell may be a list. So many lines of the file were before these."""
     if text.lstrip().startswith("["):
         found = [(f"{name}, entry {i + 1}", entry) for i, entry in enumerate(parse_json(text, name))]
     else:
-        lines = ((f"{name}, line {i + 1}", line) for i, line in enumerate(text.split("\n")))
+        lines = ((f"{name}, line {i}", line) for i, line in enumerate(text.split("\n"), start=before + 1))
         found = [(where, parse_json(line, where)) for where, line in lines if line.strip()]
     for where, entry in found:
         if not isinstance(entry, dict):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from ..errors import ParameterError, Setting, TableError, TableTypeError
+from ..errors import ParameterError, ParameterTypeError, Setting, TableError, TableTypeError
 from .batches import Part, PartColumn, Source, T, arrow_column, object_column, one_line
 from .tables import check_unique, names_of
 
@@ -28,8 +28,10 @@ def is_dask(X: Any) -> bool:
 
 def find_client(client: Any, X: Any) -> Any:
     """The client of a cluster: the one that is given, or the one that a collection is computed by; None if none is needed."""
-    if client is not None or not is_dask(X):
-        return client
+    if client is not None:
+        return check_client(client)
+    if not is_dask(X):
+        return None
     try:
         from distributed import default_client
     except ImportError:
@@ -42,6 +44,16 @@ def find_client(client: Any, X: Any) -> Any:
             "give its {parameter}.",
             parameter="client",
         ) from None
+
+
+def check_client(client: Any) -> Any:
+    if not hasattr(client, "run_on_scheduler") or client.asynchronous:
+        raise ParameterTypeError(
+            "{parameter} must be a dask.distributed.Client that is not asynchronous, not {value!r}.",
+            parameter="client",
+            value=client,
+        )
+    return client
 
 
 @contextmanager
@@ -64,12 +76,11 @@ def connected(address: str | None) -> Iterator[Any]:
         yield client
 
 
-def check_workers(client: Any, folder: Path) -> None:
-    """Every worker must have the package, and see the folder of the run."""
-    token = folder / TOKEN
-    token.write_text("")
+def check_workers(client: Any, folders: Collection[Path]) -> None:
+    """Every worker must have the package, and see the folders of the run."""
+    tokens = [folder / TOKEN for folder in folders]
 
-    def probe(path: str) -> tuple[str | None, bool]:  # travels by value: it needs nothing of the package
+    def probe(paths: list[str]) -> tuple[str | None, list[bool]]:  # travels by value: it needs nothing of the package
         import os
         from importlib.metadata import PackageNotFoundError, version
         from importlib.util import find_spec
@@ -78,32 +89,40 @@ def check_workers(client: Any, folder: Path) -> None:
             found = version("bayescase") if find_spec("bayescase") else None
         except PackageNotFoundError:
             found = "unknown"
-        return found, os.path.exists(path)
+        return found, [os.path.exists(path) for path in paths]
 
+    for token in tokens:
+        token.write_text("")
     try:
-        answers = client.run(probe, os.fspath(token.absolute()))
+        answers = client.run(probe, [os.fspath(token) for token in tokens])
+        scheduler = client.run_on_scheduler(probe, [])
     finally:
-        token.unlink()
+        for token in tokens:
+            token.unlink()
     if not answers:
         raise ParameterError("The cluster of {parameter} has no worker.", parameter="client")
-    ours = probe("")[0]
-    for worker, (found, shared) in answers.items():
+    ours = probe([])[0]
+    for who, (found, shared) in {
+        "The scheduler": scheduler,
+        **{f"Worker {at}": answer for at, answer in answers.items()},
+    }.items():
         if found is None:
-            raise ParameterError("Worker {worker} does not have bayescase: install it on every worker.", worker=worker)
+            raise ParameterError("{who} does not have bayescase: install it on the scheduler and on every worker.", who=who)
         if found != ours:
             raise ParameterError(
-                "Worker {worker} has bayescase {found}, and this machine has {ours}: install the same on all.",
-                worker=worker,
+                "{who} has bayescase {found}, and this machine has {ours}: install the same on all.",
+                who=who,
                 found=found,
                 ours=ours,
             )
-        if not shared:
-            raise ParameterError(
-                "Worker {worker} does not see the folder {folder!r}: give a {parameter} that it shares with this machine.",
-                worker=worker,
-                folder=os.fspath(folder),
-                parameter=Setting("cache"),
-            )
+        for token, there in zip(tokens, shared, strict=False):
+            if not there:
+                raise ParameterError(
+                    "{who} does not see the folder {folder!r}: give a {parameter} that it shares with this machine.",
+                    who=who,
+                    folder=os.fspath(token.parent),
+                    parameter=Setting("cache"),
+                )
 
 
 class DaskCluster:
@@ -140,12 +159,19 @@ def read_piece(piece: Any, function: Callable[[Part], T]) -> list[T]:
 # --- collections -----------------------------------------------------------------------------------------------------------
 
 
+def is_frame(X: Any) -> bool:
+    """Is it a data frame, not an array? Raises if it is neither."""
+    if not hasattr(X, "ndim") or (hasattr(X, "_meta") and not hasattr(X, "chunks") and X.ndim != 2):
+        raise TableTypeError("X is a {kind} of Dask, not a data frame or an array.", kind=type(X).__name__)
+    return hasattr(X, "columns")
+
+
 def from_dask(X: Any, client: Any) -> Source:
     """The partitions of a data frame, or the blocks of rows of an array."""
     from dask import delayed
     from dask.base import tokenize
 
-    if hasattr(X, "columns"):
+    if is_frame(X):
         names = list(X.columns)
         check_unique(names)
         expected = kinds_of(X._meta)
@@ -184,15 +210,15 @@ class Partition(NamedTuple):
             yield Part([array_column(array[:, j]) for j in range(array.shape[1])], len(array))
             return
         frame = nw.from_native(self.content, eager_only=True)
-        self.check(kinds_of(self.content))
+        self.check(frame, kinds_of(self.content))
         yield Part([series_column(frame.get_column(name)) for name in self.expected], len(frame))
 
-    def check(self, kinds: dict[str, str]) -> None:
+    def check(self, frame: nw.DataFrame[Any], kinds: dict[str, str]) -> None:
         assert self.expected is not None
         if list(kinds) != list(self.expected):
             raise TableError("Partition {n} of X does not have the columns of the others.", n=self.number)
         for name, kind in self.expected.items():
-            if kinds[name] != kind:
+            if kinds[name] != kind and frame.get_column(name).null_count() < len(frame):
                 raise TableTypeError(
                     "Column {column!r} should hold {kind}, but holds {other} in partition {n}; give it one type with astype.",
                     column=name,
@@ -222,14 +248,17 @@ def series_column(series: nw.Series[Any]) -> PartColumn:
 # --- new cases -------------------------------------------------------------------------------------------------------------
 
 
-def lazily(X: Any, function: Callable[[Any], np.ndarray], kind: Sequence[str] | type) -> Any:
+def lazily(X: Any, function: Any, kind: Sequence[str] | type) -> Any:
     """function of every partition, not yet computed: a series or a data frame, or an array, with the chunks of X.
 
-    kind: names of the columns that come out; the type of what comes out if that is one number per case.
+    kind: names of the columns that come out; the type of what comes out if that is one number per case. What is wrong with the
+    columns of X is said now, by function.check.
     """
-    if hasattr(X, "columns"):
+    if is_frame(X):
+        function.check(names_of(list(X.columns)), len(X.columns))
         return X.map_partitions(partial(framed, function, kind), meta=framed(function, kind, X._meta))
     check_chunks(X)
+    function.check(None, X.shape[1])
     if isinstance(kind, type):
         return X.map_blocks(partial(of_rows, function, kind), drop_axis=1, dtype=kind)
     return X.map_blocks(partial(of_rows, function, kind), dtype=float, chunks=(X.chunks[0], (len(kind),)))

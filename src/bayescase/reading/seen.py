@@ -144,6 +144,7 @@ def code_words(column: nw.Series[Any], markers: Sequence[Marker]) -> Coded | Non
         try:
             arrow: Any = column.to_arrow()
             coded = arrow if hasattr(arrow.type, "index_type") else arrow.dictionary_encode()
+            coded = coded.combine_chunks() if hasattr(coded, "chunks") else coded  # as of frames that pandas has joined
         except (ImportError, ValueError, TypeError):
             return None  # no pyarrow, or words that it cannot take
         cells, known = coded.indices, coded.dictionary.to_pylist()

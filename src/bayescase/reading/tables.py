@@ -151,6 +151,8 @@ def read(X: Any) -> Table:
     """A Table from a data frame (pandas, polars, pyarrow, …), a mapping of columns, an array, or a sparse matrix."""
     if isinstance(X, Table):
         return X
+    if isinstance(X, (str, PathLike)):
+        raise TableTypeError("X is a path, which only BayesianCaseModel reads; give the table, as read_file(path).table.")
     if is_on_gpu(X):
         X = copied_here(X)
     if scipy.sparse.issparse(X):

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ..kernels import Candidates, Driver, Moved, Rows, stream, sweeps
-from ..state import Cells, Hyper, new_state, smallest_int
+from ..kernels import Candidates, Driver, Moved, Rows, open_engine, stream, sweeps
+from ..state import Cells, Hyper, count_observed, new_state, smallest_int
 from .diagnostics import traced
 from .hyper import count_tables, initial, instead_of_beta, log_prior, update
 from .moves import Mover
 from .plan import OFTEN, SELDOM, SMALL, Plan
 from .posterior import Accumulator, ChainDraws, exchangeable_labels
 from .problem import Problem
-from .search import KINDS, SHORT, Short, crossed, first_observed, fresh, search
-from .starts import Start
+from .search import KINDS, SHORT, Short, crossed, first_observed, fresh, n_runs, search
+from .starts import Start, few_cases
 
 START, SWEEP, HYPER, MOVE, SEARCH, CASES = range(6)  # purposes of a chain's random numbers
 DRAWN = ("p", "u", "omega", "omega_prob")  # the rest of the state is counted anew
@@ -33,7 +34,8 @@ class Chain:
         self.exchangeable = exchangeable_labels(self.data, self.hyper)
         rng = np.random.default_rng([plan.seed, number, START])
         start = plan.start[number] if isinstance(plan.start, tuple) else plan.start
-        self.kind = start if isinstance(start, str) and start in KINDS and problem.stored is None else None  # of search
+        self.kind = start if isinstance(start, str) and start in KINDS else None  # of search
+        self.problem = problem
         rows.start(Start(self.data, self.hyper, start, rng, problem.n_cases, plan.seed))
         self.cells: Cells | None = None  # of all cases, once they have been drawn anew
         self.state = new_state(self.data, S)
@@ -81,13 +83,33 @@ class Chain:
         return log_joint, moved
 
     def search(self, plan: Plan, driver: Driver, kind: str) -> None:
-        """Go on from the best of many short runs, which move whole cases only."""
+        """Go on from the best of many short runs: of all cases, or of a sample in memory, the others by what they are like."""
+        problem, number = self.problem, self.number
+        few = few_cases(self.data, problem.n_cases, plan.seed)
+        if few is self.data and problem.stored is None:
+            best = self.find(plan, driver, kind)
+        else:
+            engine = open_engine(few, len(self.hyper.beta), 1, driver.threads.n_blocks)
+            small = problem._replace(data=few, n_i=count_observed(few.x, few.bags), stored=None)
+            own = Driver(few, small.n_i, small.hyper, engine.threads)
+            try:
+                best = Chain(number, small, engine.rows(0), engine.candidates, own, None).find(plan, own, kind)
+            finally:
+                engine.close()
+        rng = np.random.default_rng([plan.seed, number, SEARCH])  # nothing is drawn: all labels are found
+        start = Start(self.data, best.hyper, "seeded", rng, problem.n_cases, plan.seed, best.labels)
+        self.begin(start, best.hyper, driver, stream(plan.seed, number, SEARCH, n_runs(plan.n_init), SHORT))
+
+    def find(self, plan: Plan, driver: Driver, kind: str) -> Short:
+        """The best of many short runs, which move whole cases only."""
         data, hyper, S = self.data, self.hyper, len(self.hyper.beta)
-        seen, runs = first_observed(data.cells), itertools.count()
+        seen, runs, held = first_observed(data.cells), itertools.count(), data.z_held
 
         def run(labels: np.ndarray, hyper: Hyper, n_sweeps: int = SHORT) -> Short:
             path = (SEARCH, next(runs))
-            self.begin(labels, hyper, driver, stream(plan.seed, self.number, *path, SHORT))
+            labels = (np.where(held >= 0, held, labels) if len(held) else labels).astype(smallest_int(S), copy=False)
+            key = stream(plan.seed, self.number, *path, SHORT)
+            self.begin(lambda rows, cells: np.repeat(labels[rows], cells.sizes), hyper, driver, key)
             joint = [self.sweep(plan, driver, (*path, t), (*path, t), cells=False)[0] for t in range(n_sweeps)]
             one = np.where(seen >= 0, self.rows.labels()[seen], 0).astype(smallest_int(S))
             return Short(one, self.hyper, float(np.mean(joint[n_sweeps // 2 :] or [0.0])))
@@ -100,15 +122,11 @@ class Chain:
             most = max(len(np.unique(run.labels)) for run in (a, b)) if self.learn.beta else S
             return run(crossed(data, a.hyper, a.labels, b.labels, most), a.hyper)
 
-        best = search(start, cross, plan.n_init)
-        run(best.labels, best.hyper, 0)
+        return search(start, cross, plan.n_init)
 
-    def begin(self, labels: np.ndarray, hyper: Hyper, driver: Driver, key: np.uint64) -> None:
-        """A new state, from one label per case."""
-        held = self.data.z_held
-        labels = np.where(held >= 0, held, labels) if len(held) else labels
-        labels = labels.astype(smallest_int(len(hyper.beta)), copy=False)
-        self.rows.start(lambda rows, cells: np.repeat(labels[rows], cells.sizes))
+    def begin(self, start: Callable[[slice, Cells], np.ndarray], hyper: Hyper, driver: Driver, key: np.uint64) -> None:
+        """A new state, from labels of the cells of every row."""
+        self.rows.start(start)
         self.hyper, self.state = hyper, new_state(self.data, len(hyper.beta))
         self.count()
         driver.update_p_omega(hyper, self.state, self.candidates, key)
@@ -173,7 +191,7 @@ class Chain:
 
     def repin(self, problem: Problem, mover: Mover | None) -> None:
         """Go on with other pins and priors: held cases get their labels, and what was kept is forgotten."""
-        self.data, self.mover = problem.data, mover
+        self.problem, self.data, self.mover = problem, problem.data, mover
         self.hyper = self.hyper._replace(q=np.where(self.learn.q_free, self.hyper.q, problem.hyper.q))
         self.rows.hold(self.data.z_held)
         self.count()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import mmap
 import os
-import shutil
 import sys
 import warnings
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +16,7 @@ import numpy as np
 from ..errors import BayescaseWarning, ParameterError, Setting
 from ..kernels import row_hashes
 from ..reading.batches import Source
-from ..reading.cache import Cached, cache, learn, print_of
+from ..reading.cache import Cached, cache, known_codes, known_features, learn, print_of
 from ..reading.encoder import CaseEncoder
 from ..reading.encoding import types_in_words
 from ..reading.rules import Asked
@@ -22,6 +24,7 @@ from ..reading.tables import Table
 from ..state import Cells, Codes, chunks, count_observed, distinct, smallest_int
 from ..storage import Mapped, replacing
 from .hyper import gamma_by_counts
+from .joining import Groups
 from .places import Place, passing
 from .posterior import PART, ChainDraws, Posterior, equal_cases, equal_hashes, main_labels, summarise
 from .problem import (
@@ -46,16 +49,22 @@ LABELS, MEMBERSHIPS = "labels.npy", "memberships.npy"
 
 def open_large(source: Source, encoder: CaseEncoder, catalogue: Table | None, place: Place, verbose: int) -> Cached:
     """The codes of a table that is read in parts: two passes, unless an earlier run has made them."""
-    asked = Asked(**encoder.get_params(deep=False))
+    asked, folder = Asked(**encoder.get_params(deep=False)), place.codes
     print_ = print_of(source, asked, catalogue)
-    with passing("reading values", source.n_rows, verbose) as progress:
-        encoding, known = learn(place.folder, source, asked, catalogue, progress)
-    if verbose and not known:
-        print(*types_in_words(encoding), sep="\n", file=sys.stderr)
-    for note in encoding.notes:
-        warnings.warn(note.within("encoder"), stacklevel=4)
-    with passing("writing codes", source.n_rows, verbose) as progress:
-        return cache(place.folder, source, encoding, print_, progress)
+    encoding = known_features(folder, print_)
+    cached = None if encoding is None else known_codes(folder, encoding, print_)
+    with nullcontext() if cached is not None else place.writing_codes():
+        if encoding is None:
+            with passing("reading values", source.n_rows, verbose) as progress:
+                encoding = learn(folder, source, asked, catalogue, progress)
+        if verbose:
+            print(*types_in_words(encoding), sep="\n", file=sys.stderr)
+        for note in encoding.notes:
+            warnings.warn(note.within("encoder"), stacklevel=4)
+        if cached is None:
+            with passing("writing codes", source.n_rows, verbose) as progress:
+                cached = cache(folder, source, encoding, print_, progress)
+    return cached
 
 
 # --- before ----------------------------------------------------------------------------------------------------------------
@@ -67,7 +76,6 @@ def check_large(settings: Settings, given: Given, device: str) -> None:
         Setting("sampler", settings.sampler): settings.sampler != "rows",
         Setting("keep_draws", True): settings.keep_draws,
         Setting("moves", settings.moves): settings.moves not in ("auto", "none"),
-        Setting("n_init", settings.n_init): settings.n_init not in (1, "auto"),
         Setting("device", device): device.startswith("cuda"),
         Setting("prototype_prior"): given.prototype_prior is not None,
         Setting("init"): given.labels is not None,
@@ -103,7 +111,7 @@ def prepare_large(cached: Cached, settings: Settings, given: Given, seed: int, f
     hyper, learn = make_priors(settings, q, q_free)
     if settings.auto:
         hyper = hyper._replace(gamma=gamma_by_counts(counts, encoding.offset, N, N if data.own_cases else len(data.candidates)))
-    plan = make_plan(settings, None, hyper.alpha == 0, seed, about.n_cells)
+    plan = make_plan(settings, None, hyper.alpha == 0, seed, (about.n_cells, N))
     return Problem(encoding, data, hyper, learn, plan, np.array(about.n_i), Stored(cached, folder, log_weight, rows, client))
 
 
@@ -160,7 +168,8 @@ class Sample(NamedTuple):
 
     rows: np.ndarray  # of the table
     n_cases: int  # of the table
-    files: tuple[str, ...] = ()  # with the labels and the memberships of all cases, if these are there
+    labels: np.ndarray | None = None  # of all cases, read from a file as they are needed; None if there is none
+    memberships: np.ndarray | None = None
 
     def place_of(self, row: int) -> int:
         """Where a row of the table is in the sample."""
@@ -184,7 +193,7 @@ def summarise_large(problem: Problem, chains: list[ChainDraws], folder: Path) ->
     pooled = Mapped.create(stored.folder / "pooled", float, chains[0].memberships.shape)
     equals = StoredEquals(stored.cached, stored.folder)
     posterior = summarise(chains, equals, problem.learn.beta, out=pooled)
-    files = write_results(pooled, posterior.memberships.shape[1], folder)
+    results = write_results(pooled, posterior.memberships.shape[1], folder)
     data, rows = problem.data, np.arange(stored.n_cases)
     if len(data.x) < stored.n_cases or not np.array_equal(stored.rows, rows):
         drawn = posterior.p if data.own_cases else np.zeros(0, dtype=np.int64)
@@ -200,7 +209,7 @@ def summarise_large(problem: Problem, chains: list[ChainDraws], folder: Path) ->
     labels = main_labels(chains, posterior.relabel, equal_cases(data), rows)
     os.unlink(pooled.path)
     problem = problem._replace(data=data, n_i=count_observed(data.x, data.bags), stored=None)
-    return problem, posterior._replace(memberships=member, chain_labels=labels), Sample(rows, stored.n_cases, files)
+    return problem, posterior._replace(memberships=member, chain_labels=labels), Sample(rows, stored.n_cases, *results)
 
 
 class StoredEquals:
@@ -243,24 +252,47 @@ class StoredEquals:
         return np.concatenate(rows), np.concatenate(own)
 
 
-def write_results(pooled: Mapped, S: int, folder: Path) -> tuple[str, str]:
-    """Labels and memberships of all cases as .npy files, which are returned."""
-    N = len(pooled)
-    for name, dtype, shape in ((LABELS, smallest_int(S), (N,)), (MEMBERSHIPS, np.dtype(np.float32), (N, S))):
-        with replacing(folder / name) as file:
-            about: Any = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
-            np.lib.format.write_array_header_1_0(file, about)
-            for part in chunks(N, S, PART):
-                here = pooled[part][:, :S]
-                values = here.argmax(axis=1) if name == LABELS else here
-                file.write(np.ascontiguousarray(values, dtype=dtype).data)
-    return os.fspath(folder / LABELS), os.fspath(folder / MEMBERSHIPS)
+def write_results(memberships: Any, S: int, folder: Path) -> tuple[np.ndarray, np.ndarray]:
+    """(labels, memberships) of all cases, in .npy files, of which they are read as they are needed."""
+    N = len(memberships)
+
+    def write(name: str, dtype: np.dtype[Any], shape: tuple[int, ...], of: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        write_array(folder / name, dtype, shape, (of(memberships[part][:, :S]) for part in chunks(N, S, PART)))
+        return np.load(folder / name, mmap_mode="r")
+
+    labels = write(LABELS, smallest_int(S), (N,), lambda shares: shares.argmax(axis=1))
+    return labels, write(MEMBERSHIPS, np.dtype(np.float32), (N, S), lambda shares: shares)
 
 
-def read_results(sample: Sample) -> tuple[np.ndarray, np.ndarray]:
-    """(labels, memberships) of all cases, read from the files as they are needed."""
-    labels, memberships = (np.load(file, mmap_mode="r") for file in sample.files)
-    return labels, memberships
+def write_array(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...], parts: Iterable[np.ndarray]) -> None:
+    """An .npy file, part by part."""
+    with replacing(path) as file:
+        about: Any = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(file, about)
+        for part in parts:
+            file.write(np.ascontiguousarray(part, dtype=dtype).data)
+
+
+def join_results(sample: Sample, groups: Groups, folder: Path) -> Sample:
+    """The sample with the results of all cases, groups of clusters in place of clusters."""
+    if sample.memberships is None:
+        return sample
+    labels, memberships = write_results(Joined(sample.memberships, groups), len(groups), folder)
+    return sample._replace(labels=labels, memberships=memberships)
+
+
+class Joined:
+    """Memberships of groups of clusters, some rows at a time."""
+
+    def __init__(self, memberships: np.ndarray, groups: Groups):
+        self.memberships, self.groups = memberships, groups
+
+    def __len__(self) -> int:
+        return len(self.memberships)
+
+    def __getitem__(self, rows: slice) -> np.ndarray:
+        here = read_rows(self.memberships, rows)
+        return np.stack([here[:, list(group)].sum(axis=1) for group in self.groups], axis=1)
 
 
 def beside(path: str | os.PathLike[str], name: str) -> Path:
@@ -269,24 +301,36 @@ def beside(path: str | os.PathLike[str], name: str) -> Path:
 
 
 def save_results(sample: Sample, path: str | os.PathLike[str]) -> None:
-    """Copy the results of all cases to where the model is."""
-    for source, name in zip(sample.files, (LABELS, MEMBERSHIPS), strict=False):
-        target = beside(path, name)
-        if not target.exists() or not os.path.samefile(source, target):
-            with replacing(target) as file, open(source, "rb") as content:
-                shutil.copyfileobj(content, file, 1 << 22)
+    """Write the results of all cases to where the model is."""
+    for array, name in ((sample.labels, LABELS), (sample.memberships, MEMBERSHIPS)):
+        if array is not None:
+            write_array(beside(path, name), array.dtype, array.shape, (read_rows(array, rows) for rows in rows_of(array)))
 
 
-def find_results(sample: Sample, path: str | os.PathLike[str]) -> Sample:
-    """The sample with the files of all cases that lie beside a model; if they are missing, warn and go without."""
-    found = [beside(path, name) for name in (LABELS, MEMBERSHIPS)]
-    if all(file.exists() and len(np.load(file, mmap_mode="r")) == sample.n_cases for file in found):
-        return sample._replace(files=tuple(map(os.fspath, found)))
+def rows_of(array: np.ndarray) -> list[slice]:
+    return chunks(len(array), array.size // max(len(array), 1), PART)
+
+
+def read_rows(array: np.ndarray, rows: slice) -> np.ndarray:
+    """A copy of some rows. What is read of a mapped file is given back, so that memory does not grow with the table."""
+    found, mapped = np.array(array[rows]), getattr(array, "_mmap", None)
+    if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
+        mapped.madvise(mmap.MADV_DONTNEED)
+    return found
+
+
+def find_results(sample: Sample, S: int, path: str | os.PathLike[str]) -> Sample:
+    """The sample with the results of all cases that lie beside a model; if they do not, those of the sample must do."""
+    names, found = [beside(path, name) for name in (LABELS, MEMBERSHIPS)], []
+    with suppress(OSError, ValueError):  # not there, or not whole
+        found = [np.load(name, mmap_mode="r", allow_pickle=False) for name in names]
+    if [array.shape for array in found] == [(sample.n_cases,), (sample.n_cases, S)]:
+        return sample._replace(labels=found[0], memberships=found[1])
     warnings.warn(
         BayescaseWarning(
             "{labels} and {memberships} are not beside the model: its labels and memberships are those of a sample.",
-            labels=found[0].name,
-            memberships=found[1].name,
+            labels=names[0].name,
+            memberships=names[1].name,
         ),
         stacklevel=4,
     )

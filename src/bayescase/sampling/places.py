@@ -2,64 +2,100 @@
 
 from __future__ import annotations
 
+import errno
+import itertools
 import os
 import shutil
 import tempfile
 import weakref
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from ..errors import ParameterError, Setting
 from ..reading.tallies import Progress
-from ..storage import naming
 
 PREFIX, ALIVE = "bayescase-", "alive"  # of temporary folders; a file in them that is locked while their process lives
+LOCK = "lock"  # a file in any folder that is used
 ROWS = ".rows"  # a checkpoint and this is the folder beside it
+FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
+
+
+class Temporary:
+    """A folder that goes with this object, or, if the process was killed, when the next one is made there."""
+
+    def __init__(self, within: Path | None = None):
+        parent = Path(tempfile.gettempdir()) if within is None else within
+        remove_orphans(parent)
+        hidden = "" if within is None else "."
+        self.path = Path(tempfile.mkdtemp(prefix=f"{hidden}{PREFIX}", dir=parent))
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+        weakref.finalize(self, os.close, stay_alive(self.path))
 
 
 class Place:
-    """A folder with codes, labels and memberships: one that is given and stays, one beside a checkpoint, or a temporary one."""
+    """Where a run keeps its files: codes in a folder that is given and stays, the rows of its chains beside its checkpoint.
+
+    What has no such place is in a temporary folder, on the same disk as the rest, and so are the results, which go with the
+    model.
+    """
 
     def __init__(self, cache: str | os.PathLike[str] | None, checkpoint: str | os.PathLike[str] | None):
-        self.given = cache is not None
-        remove_orphans()
-        self.temporary = Path(tempfile.mkdtemp(prefix=PREFIX))  # goes with the model
-        weakref.finalize(self, shutil.rmtree, self.temporary, ignore_errors=True)
-        weakref.finalize(self, os.close, stay_alive(self.temporary))
-        beside = None if checkpoint is None else f"{os.fspath(checkpoint)}{ROWS}"
-        self.folder = Path(cache or beside or self.temporary).absolute()  # workers are in folders of their own
-        self.results = self.folder if self.given else self.temporary
-        self.checkpoint = checkpoint
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise ParameterError(
-                "{parameter} cannot be made ({why}).",
-                parameter=Setting("cache", os.fspath(self.folder)),
-                why=error.strerror,
-            ) from None
-        self.unlock = weakref.finalize(self, os.close, lock(self.folder))
+        self.given, self.checkpoint = cache is not None, None if checkpoint is None else Path(checkpoint).absolute()
+        beside = None if self.checkpoint is None else Path(f"{self.checkpoint}{ROWS}")
+        given = None if cache is None else Path(cache).absolute()  # workers are in folders of their own
+        for folder in filter(None, (given, beside)):
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                name = "cache" if folder == given else "checkpoint"
+                raise ParameterError(
+                    "{parameter} cannot be made ({why}).", parameter=Setting(name, os.fspath(folder)), why=error.strerror
+                ) from None
+        self.temporary = Temporary(given or (None if beside is None else beside.parent))
+        self.rows = beside or self.temporary.path
+        self.codes = given or self.rows
+        self.locks = [Lock(self.rows, alone=True)]
+        if self.codes != self.rows:
+            self.locks.append(Lock(self.codes, alone=False))
 
-    def naming(self) -> AbstractContextManager[None]:
-        """Errors of the disk name the folder, and say what is kept."""
-        kept = self.given or self.checkpoint is not None
-        return naming(self.folder, "; what is done is kept: make room, and start the same run again" if kept else "")
+    @property
+    def results(self) -> Path:
+        return self.temporary.path
+
+    @contextmanager
+    def writing_codes(self) -> Iterator[None]:
+        """Nobody else may use the codes while they are written; afterwards several runs may read them."""
+        self.locks[-1].take(alone=True)
+        yield
+        self.locks[-1].take(alone=self.codes == self.rows)
+
+    @contextmanager
+    def naming(self) -> Iterator[None]:
+        """What the system says of a full disk, and that nothing is lost."""
+        try:
+            yield
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
+            kept = "; what is done is kept: make room, and start the same run again"
+            words = f"{error.strerror}{kept if self.given or self.checkpoint is not None else ''}"
+            raise OSError(error.errno, words, os.fspath(self.rows)) from error
 
     def end(self, finished: bool) -> None:
-        """Remove the files of a run that has ended. One that was stopped keeps them, if it can go on from a checkpoint."""
-        self.unlock()
-        if self.given or (not finished and self.checkpoint is not None):
-            return
-        for path in self.folder.iterdir():
-            if path.is_dir():
-                shutil.rmtree(path, ignore_errors=True)
-            elif path.suffix != ".npy" and path.name != ALIVE:
+        """Remove what a run that has ended needs no more; one that was stopped can go on from its checkpoint."""
+        for lock in self.locks:
+            lock.release()
+        for path in self.temporary.path.iterdir():
+            if path.suffix != ".npy" and path.name != ALIVE:
                 path.unlink()
-        if self.checkpoint is not None:
-            shutil.rmtree(self.folder, ignore_errors=True)
-            Path(self.checkpoint).unlink(missing_ok=True)  # it is of no use without its rows
+        if self.checkpoint is None:
+            return
+        if finished and not self.given:
+            self.checkpoint.unlink(missing_ok=True)  # first: without its rows nothing can go on from it
+        if (finished and not self.given) or os.listdir(self.rows) == [LOCK]:
+            shutil.rmtree(self.rows, ignore_errors=True)
 
 
 def stay_alive(folder: Path) -> int:
@@ -73,13 +109,13 @@ def stay_alive(folder: Path) -> int:
     return file
 
 
-def remove_orphans() -> None:
+def remove_orphans(parent: Path) -> None:
     """Remove temporary folders whose process was killed."""
     try:
         import fcntl
     except ImportError:  # Windows
         return
-    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+    for folder in itertools.chain(parent.glob(f"{PREFIX}*"), parent.glob(f".{PREFIX}*")):
         with suppress(OSError):  # in use, somebody else's, or just gone
             file = os.open(folder / ALIVE, os.O_RDWR)
             try:
@@ -89,24 +125,30 @@ def remove_orphans() -> None:
                 os.close(file)
 
 
-def lock(folder: Path) -> int:
-    """A file, open and locked while a run uses the folder: two of them would write into each other's labels."""
-    file = os.open(folder / "lock", os.O_RDWR | os.O_CREAT)
-    try:
-        import fcntl
+class Lock:
+    """A file that is locked while a run uses the folder: two of them would write into each other's labels."""
 
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except ImportError:  # Windows does not let two processes write into a mapped file anyway
-        pass
-    except OSError:
-        os.close(file)
-        raise ParameterError(
-            "Another run is using the folder {parameter}; give each run its own.", parameter=Setting("cache", os.fspath(folder))
-        ) from None
-    return file
+    def __init__(self, folder: Path, alone: bool):
+        self.folder, self.file = folder, os.open(folder / LOCK, os.O_RDWR | os.O_CREAT)
+        self.release = weakref.finalize(self, os.close, self.file)
+        self.take(alone)
+
+    def take(self, alone: bool) -> None:
+        """Use the folder alone, or with others that do not write into it."""
+        try:
+            import fcntl
+
+            fcntl.flock(self.file, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+        except ImportError:  # Windows does not let two processes write into a mapped file anyway
+            pass
+        except OSError:
+            raise ParameterError(
+                "Another run is using the folder {parameter}; give each run its own.",
+                parameter=Setting("cache", os.fspath(self.folder)),
+            ) from None
 
 
-LOST = ("KilledWorker", "CommClosedError", "FutureCancelledError", "CancelledError")  # of Dask, in all its versions
+LOST = ("KilledWorker", "CommClosedError", "FutureCancelledError", "CancelledError", "ClosedClientError")  # of Dask
 
 
 @contextmanager

@@ -148,7 +148,7 @@ def prepare(table: Table, encoding: Encoding, settings: Settings, given: Given, 
     if settings.auto:
         hyper = hyper._replace(gamma=gamma_of(data))
     labels = None if given.labels is None else check_labels(given.labels, cases, S)
-    plan = make_plan(settings, labels, hyper.alpha == 0, seed, len(data.cells.codes))
+    plan = make_plan(settings, labels, hyper.alpha == 0, seed, (len(data.cells.codes), N))
     return Problem(encoding, data, hyper, learn, plan, count_observed(cases.x, cases.bags))
 
 
@@ -200,8 +200,8 @@ def make_priors(settings: Settings, q: np.ndarray, q_free: np.ndarray) -> tuple[
     return hyper, Learn(learned, q_free, settings.auto)
 
 
-def make_plan(settings: Settings, labels: np.ndarray | None, one_label: bool, seed: int, n_cells: int) -> Plan:
-    """one_label: every case has a single label throughout, as at α = 0."""
+def make_plan(settings: Settings, labels: np.ndarray | None, one_label: bool, seed: int, size: tuple[int, int]) -> Plan:
+    """one_label: every case has a single label throughout, as at α = 0. size: cells and cases."""
     starts = start_names(settings.init, settings.n_chains)
     if one_label:
         starts = tuple("cases" if start == "cells" else start for start in starts)
@@ -216,8 +216,8 @@ def make_plan(settings: Settings, labels: np.ndarray | None, one_label: bool, se
         single_label=tuple(whole_cases if labels is None and start != "cells" else 0 for start in starts),
         keep_draws=bool(settings.keep_draws),
         seed=seed,
-        moves=what_moves(settings, n_cells),
-        n_init=how_many(settings.n_init, rounds[-1].end, n_cells) if settings.sampler == "rows" else 1,
+        moves=what_moves(settings, size[0]),
+        n_init=how_many(settings.n_init, rounds[-1].end, *size) if settings.sampler == "rows" else 1,
     )
 
 

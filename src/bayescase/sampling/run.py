@@ -190,7 +190,7 @@ def engine_of(problem: Problem, S: int, n_jobs: int, device: str) -> Engine:
     data, stored, n_chains = problem.data, problem.stored, problem.plan.n_chains
     if stored is None:
         return open_engine(data, S, n_chains, n_jobs, device, problem.plan.sampler)
-    return open_stored(stored.cached, data, stored.log_weight, stored.folder, S, n_chains, n_jobs, stored.client)
+    return open_stored(stored.cached, data, stored.log_weight, stored.folder, S, n_chains, n_jobs, stored.client, device)
 
 
 # --- for callers that wait: checkpoints, Ctrl-C, progress ----------------------------------------------------------------

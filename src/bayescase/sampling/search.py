@@ -17,13 +17,14 @@ from scipy.optimize import linear_sum_assignment
 
 from ..kernels import best_profile, value_counts
 from ..state import Cells, Data, Hyper, chunks, has_gaps, smallest_int
+from . import stored
 from .starts import Start, log_frequencies, merge
 
 SHORT = 10  # sweeps of a short run; the second half of them is judged
 SWEEPS_PER_RUN = 25  # "auto": a run to begin with for so many sweeps of the chain, so that it takes about as long as these
 MOST_RUNS = 40  # "auto": at most
 FEWEST_SWEEPS = 250  # "auto": a shorter chain does not search
-MOST_CELLS = 20_000_000  # "auto": chains of a larger table do not search
+MOST_CELLS = 20_000_000  # "auto": chains that would search among more do not
 UNITING = 5  # sweeps that a crossing may take as long as
 KINDS = {"seeded": ("seeded", "cases", "cases", "cases"), "cases": ("cases",)}  # the starts of a chain's runs, in turn
 
@@ -36,11 +37,12 @@ class Short(NamedTuple):
     score: float  # mean log joint
 
 
-def how_many(n_init: int | str, most: int, n_cells: int) -> int:
-    """Runs to begin with; "auto": by the most sweeps that the chain can make, if the table is not too large."""
+def how_many(n_init: int | str, most: int, n_cells: int, n_cases: int) -> int:
+    """Runs to begin with; "auto": by the most sweeps that the chain can make, if it does not search among too many cells."""
     if not isinstance(n_init, str):
         return int(n_init)
-    return min(MOST_RUNS, most // SWEEPS_PER_RUN) if most >= FEWEST_SWEEPS and n_cells <= MOST_CELLS else 1
+    searched = n_cells * min(n_cases, stored.START_CASES) // max(n_cases, 1)
+    return min(MOST_RUNS, most // SWEEPS_PER_RUN) if most >= FEWEST_SWEEPS and searched <= MOST_CELLS else 1
 
 
 def search(start: Callable[[int], Short], cross: Callable[[Short, Short], Short], n: int) -> Short:
@@ -51,6 +53,11 @@ def search(start: Callable[[int], Short], cross: Callable[[Short, Short], Short]
         left = [max(a, b, cross(a, b), key=lambda run: run.score) for a, b in pairs]
         field = left + field[2 * len(pairs) :]
     return field[0]
+
+
+def n_runs(n: int) -> int:
+    """How many runs such a search makes: every crossing leaves one less in the field."""
+    return 2 * n - 1
 
 
 def fresh(data: Data, hyper: Hyper, kind: str, k: int, rng: np.random.Generator, seed: int) -> np.ndarray:

@@ -27,7 +27,7 @@ class Start:
     """Labels z for a start: "seeded", "cases", "cells", or labels, one per case or one per cell, with -1 for unknown.
 
     Call it for one part of the rows after the other; how rows are cut into parts changes nothing. `data` holds all cases, or a
-    sample of the `n_cases` that begins with the rows of `sample_rows`.
+    sample of the `n_cases` that begins with the rows of `sample_rows`. `found`: labels of `few_cases` in place of seeded ones.
     """
 
     def __init__(
@@ -38,17 +38,16 @@ class Start:
         rng: np.random.Generator,
         n_cases: int | None = None,
         seed: int = 0,
+        found: np.ndarray | None = None,
     ):
         self.data, self.S, self.start, self.rng = data, len(hyper.beta), start, rng
         self.n_cases = len(data.x) if n_cases is None else n_cases
         self.width, self.first, self.by_profile = data.x.shape[1] if data.bags is None else 0, 0, False
+        self.named = False  # are labels those that held cases and prototypes are held at?
         if isinstance(start, str) and start == "seeded":
-            few = min(self.n_cases, stored.START_CASES)
-            some = stored.sample_rows(self.n_cases, seed) if len(data.x) == self.n_cases else np.arange(few)
-            cases = data.cases if few == len(data.x) else data.cases.take(some)
-            sample = data._replace(x=cases.x, bags=cases.bags)
-            self.labels = seeded_labels(sample, hyper, rng)
-            self.by_profile = few < self.n_cases
+            sample, self.named = few_cases(data, self.n_cases, seed), found is not None
+            self.labels = seeded_labels(sample, hyper, rng) if found is None else found
+            self.by_profile = len(sample.x) < self.n_cases
             if self.by_profile:
                 self.profiles = log_frequencies(value_counts(sample, self.labels, self.S), data.book)
                 self.empty = np.bincount(self.labels, minlength=self.S) == 0
@@ -103,7 +102,25 @@ class Start:
             labels = best_profile(cells, self.width, self.profiles, self.empty)
         else:
             labels = self.labels[rows.start - self.first : rows.stop - self.first]
-        return name_as_held(self.data, self.S, labels) if len(labels) == len(self.data.x) else labels
+        held = not self.named and len(labels) == len(self.data.x)
+        return name_as_held(self.data, self.S, labels) if held else labels
+
+
+def few_cases(data: Data, n_cases: int, seed: int) -> Data:
+    """The cases that a start is looked for in: all, or a sample, which is then the catalogue, too. `data` is as in `Start`."""
+    few = min(n_cases, stored.START_CASES)
+    if few == len(data.x):
+        return data
+    some = stored.sample_rows(n_cases, seed) if len(data.x) == n_cases else np.arange(few)
+    if data.own_cases:  # each cluster needs a candidate that it may have
+        lacking = np.flatnonzero(~np.isfinite(data.log_weight[some]).any(axis=0))
+        some = np.union1d(some, data.log_weight[:, lacking].argmax(axis=0)) if len(lacking) else some
+    cases = data.cases.take(some)
+    sample = data._replace(x=cases.x, bags=cases.bags, z_held=data.z_held[some] if len(data.z_held) else data.z_held)
+    if not data.own_cases:
+        return sample
+    once = None if cases.bags is None else distinct(cases.bags)
+    return sample._replace(candidates=cases.x, candidate_bags=once, log_weight=data.log_weight[some])
 
 
 def init(data: Data, hyper: Hyper, start: str | np.ndarray, rng: np.random.Generator) -> np.ndarray:

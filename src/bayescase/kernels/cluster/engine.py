@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ...errors import ParameterError
 from ...reading.cache import Cached
 from ...state import Cells, Data, Hyper, longest, smallest_int
 from ...storage import Mapped
@@ -26,7 +27,9 @@ from ..cpu.tables import Copies, Tables
 from ..cpu.threads import Threads
 from ..disk.blocks import join_taken
 from . import tasks
-from .tasks import Files, Shape, Where
+from .blocks import Shape, Where
+from .gpu import refusal
+from .tasks import Files
 
 Each: TypeAlias = "dict[int, tuple[Any, ...]] | None"  # arguments by block
 STEPS = 64  # tasks on a block, one after the other, before its labels go to a file
@@ -305,15 +308,31 @@ class ClusterCandidates:
         return best
 
 
+def check_devices(client: Any, device: str) -> None:
+    """Raise unless every worker has the GPU that is asked for."""
+    if device.startswith("cuda"):
+        for worker, why in client.run(refusal, device).items():
+            if why is not None:
+                raise ParameterError("Worker {worker} has no GPU to use: {why}", worker=worker, why=why)
+
+
 class ClusterEngine:
-    """Rows and candidates of a run on the workers of a cluster; tables are made here."""
+    """Rows and candidates of a run on the workers of a cluster, on their processors or GPUs; tables are made here."""
 
     def __init__(
-        self, client: Any, cached: Cached, data: Data, log_weight: np.ndarray | Mapped, folder: Path, S: int, n_chains: int
+        self,
+        client: Any,
+        cached: Cached,
+        data: Data,
+        log_weight: np.ndarray | Mapped,
+        folder: Path,
+        S: int,
+        n_chains: int,
+        device: str = "cpu",
     ):
         self.folder, self.chains_at_once = folder, min(n_chains, CHAINS_AT_ONCE)
         self.threads = Threads(data, S, self.chains_at_once)
-        shape = Shape(data.offset, data.book.n_single, S, longest(data.cells))
+        shape = Shape(data.offset, data.book.n_single, S, longest(data.cells), device)
         self.workers = Workers(client, cached, shape, self.chains_at_once)
         self.candidates: Candidates = (
             ClusterCandidates(self.workers, log_weight, longest(data.candidate_cells))

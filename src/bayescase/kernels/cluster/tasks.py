@@ -11,68 +11,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...state import Cells, Hyper, make_book, smallest_int
+from ...state import Cells, Hyper, smallest_int
 from ...storage import Mapped
 from ..contract import Counts, Moved
 from ..cpu.engine import NONE, Block
 from ..cpu.means import add_memberships, add_overlap, fill_counts, find_single, spell_out
 from ..cpu.rows import score_p, update_z
-from ..cpu.tables import Copies, Scratch, Tables, make_scratch
+from ..cpu.tables import Copies, Tables
 from ..disk.blocks import NO_LABELS, put_held, put_rows, take_rows
-
-
-class Where(NamedTuple):
-    """A block of rows in files that every worker can read."""
-
-    codes: Mapped
-    first: Mapped | None  # of rows that differ in length
-    candidate_codes: Mapped
-    candidate_first: Mapped | None
-    rows: tuple[int, int]
-    cells: tuple[int, int]
-    width: int
-    gaps: bool
-
-
-class BlockRows(NamedTuple):
-    """The codes of a block, in the memory of a worker."""
-
-    cells: Cells
-    once: Cells  # as candidates: every item of a bag once
-    number: int  # of the first row among all
-    size: int
-    width: int
-    gaps: bool
-
-
-class Shape(NamedTuple):
-    """Sizes that tasks need."""
-
-    offset: np.ndarray
-    n_single: int
-    S: int
-    longest: int
-
-    def scratch(self) -> Scratch:
-        return make_scratch(make_book(self.offset, self.n_single), self.S, self.longest)
-
-
-class BlockState(NamedTuple):
-    """What a chain has drawn for the rows of a block, and the running means of their memberships."""
-
-    z: np.ndarray
-    one: np.ndarray
-    mean: np.ndarray  # (size, S) float32
-    former: np.ndarray  # the mean before, float16; (0, S) if there is none
-    held: np.ndarray  # (size,) or (0,)
-
-    def copy(self) -> BlockState:
-        """One whose labels may be written: results of tasks are shared."""
-        return self._replace(z=self.z.copy(), one=self.one.copy())
-
-    def block(self, rows: BlockRows) -> Block:
-        codes, first = map(writable, rows.cells)
-        return Block(codes, self.z, self.one, first, self.held, rows.size, rows.width, rows.number, rows.gaps)
+from .blocks import BlockRows, BlockState, Shape, Where, writable
+from .gpu import device_of
 
 
 def read_rows(where: Where) -> BlockRows:
@@ -107,11 +55,6 @@ def state_of(given: Any) -> BlockState:
     return BlockState(*map(writable, given if isinstance(given, BlockState) else given[0]))
 
 
-def writable(array: np.ndarray) -> np.ndarray:
-    """What came from another process may be read only, and kernels are compiled for memory that can be written."""
-    return array if array.flags.writeable else array.copy()
-
-
 # --- labels ----------------------------------------------------------------------------------------------------------------
 
 
@@ -132,6 +75,9 @@ def with_labels(rows: BlockRows, state: BlockState, z: np.ndarray) -> BlockState
 
 
 def sweep(rows: BlockRows, state: BlockState, shape: Shape, tables: Tables, key: np.uint64, by_cell: bool) -> tuple[Any, Moved]:
+    device = device_of(shape.device)
+    if device is not None:
+        return device.sweep(rows, state, shape, tables, key, by_cell)
     state, scratch = state.copy(), shape.scratch()
     block, tables = state.block(rows), Tables(*map(writable, tables))
     update_z(block, tables, by_cell, key, scratch.row, scratch.tally, scratch.sums, 0, block.size)
@@ -201,8 +147,11 @@ def add_mean(rows: BlockRows, state: BlockState, shape: Shape, hyper: Hyper, to:
 def score(shared: tuple[Any, ...], rows: BlockRows) -> tuple[np.ndarray, np.ndarray]:
     """(score, row) of the best candidate of the block for each cluster."""
     shape, log_weight, copies, key = shared
-    best, (lo, hi) = shape.scratch().best, (rows.number, rows.number + rows.size)
+    lo, hi, device = rows.number, rows.number + rows.size, device_of(shape.device)
     weight = np.full((rows.size, 1), log_weight[0, 0]) if len(log_weight) == 1 else log_weight[lo:hi]
+    if device is not None:
+        return device.score(rows, shape, weight, copies, key)
+    best = shape.scratch().best
     codes, first = map(writable, rows.once)
     block = Block(codes, NO_LABELS, NONE, first, NONE, rows.size, rows.width, lo, rows.gaps)
     score_p(block, weight, Copies(*map(writable, copies)), key, best, 0, block.size)

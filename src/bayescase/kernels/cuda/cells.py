@@ -43,10 +43,12 @@ class DeviceCells:
         parts: Sequence[slice] = (),
         sources: Sequence[str] = SWEEPING,
         gaps: bool | None = None,
+        width: int | None = None,
     ):
         self.machine, self.n, self.book, self.resident = machine, codes.n_rows, book, not parts
         cells = codes.cells
-        self.ragged, self.width, self.n_values = codes.bags is not None, longest(cells), int(book.offset[-1])
+        self.ragged, self.n_values = codes.bags is not None, int(book.offset[-1])
+        self.width = longest(cells) if width is None else width  # of the longest row, here or anywhere
         self.gaps = has_gaps(cells.codes) if gaps is None else gaps
         self.code_bits, self.base = (32, machine.xp.zeros(4, np.int32)) if self.ragged else self.layout()
         self.blocks = [self.block(codes, cells, rows) for rows in parts or [slice(0, self.n)]]
