@@ -13,7 +13,7 @@ from ..errors import Advice, ParameterError, Setting
 from ..reading.cache import Cached
 from ..state import Codebook, Codes, Data
 from ..storage import Mapped
-from .cluster.engine import ClusterEngine, check_devices
+from .cluster.engine import ClusterEngine
 from .contract import Engine
 from .cpu.engine import CpuEngine
 from .cpu.newcases import Given, fold_here
