@@ -93,7 +93,7 @@ BROKEN = {
         "1.0, np.ceil(book.k_val[: len(k_idx)]))",
     ),
     "beta forgotten, rows": (TABLES, DRIVER, "row_rises", "np.log(hyper.beta)[None]", "np.zeros((1, len(hyper.beta)))"),
-    "beta forgotten, collapsed": (COLLAPSED, DRIVER, "update_z_collapsed", "np.log(hyper.beta)", "np.zeros(S)"),
+    "beta forgotten, collapsed": (COLLAPSED, DRIVER, "update_z_collapsed", "log(hyper.beta[s])", "0.0"),
     "case in its own counts": (
         COLLAPSED,
         COLLAPSED,
@@ -136,10 +136,10 @@ BROKEN = {
         COLLAPSED,
         DRIVER,
         "reseat",
-        "np.log(hyper.gamma / S + m), u[i]",
-        "np.log(hyper.gamma / S + m + (np.arange(S) == a)), u[i]",
+        "log(hyper.gamma / S + m[s])",
+        "log(hyper.gamma / S + m[s] + (s == a))",
     ),
-    "reseat without gamma": (COLLAPSED, DRIVER, "reseat", "np.log(hyper.gamma / S + m), u[i]", "np.log(1e-9 + m), u[i]"),
+    "reseat without gamma": (COLLAPSED, DRIVER, "reseat", "log(hyper.gamma / S + m[s])", "log(1e-9 + m[s])"),
     "reseat: counts of rows not kept": (
         COLLAPSED,
         DRIVER,
@@ -168,7 +168,7 @@ BROKEN = {
         "log_copy(q[s, d], evidence[v, s])",
     ),
     "base forgotten": (TABLES, DRIVER, "make_rises", "hyper.lam * book.base[:V]", "hyper.lam * np.ones(V)"),
-    "items of a bag not counted": (COLLAPSED, DRIVER, "update_z_collapsed", "if j >= book.n_single:", "if False:"),
+    "items of a bag not counted": (COLLAPSED, DRIVER, "update_z_collapsed", "S if j >= book.n_single else 0", "0"),
     "moves: centres the wrong way": (
         MOVES,
         MOVES,

@@ -23,7 +23,7 @@ from .cpu.bags import (
     update_bag_evidence,
     update_bag_omega,
 )
-from .cpu.collapsed import reseat, update_z_collapsed
+from .cpu.collapsed import make_weights, reseat, update_z_collapsed
 from .cpu.engine import CpuRows, make_block
 from .cpu.means import add_values
 from .cpu.tables import (
@@ -160,7 +160,8 @@ class Driver:
         """Some rows of one label each, as a whole, with φ and β integrated out; m_s, the tables of label s, follows."""
         cells, z, _ = rows.take(which)
         block = make_block(cells, 0, z)
-        self.threads.each([(0, len(which))], lambda scratch, *_: reseat(block, self.book, hyper, state, u, m, scratch))
+        weights = make_weights(self.book, len(state.p))
+        self.threads.each([(0, len(which))], lambda scratch, *_: reseat(block, self.book, hyper, state, u, m, scratch, weights))
         rows.put(which, z)
 
 
@@ -188,7 +189,8 @@ def sweep_collapsed(
 
     def work(scratch: Scratch, *_: int) -> None:
         scratch.tally.clear()
-        update_z_collapsed(rows.block, driver.book, hyper, state, n_sj, row_key, scratch)
+        weights = make_weights(driver.book, len(state.p))
+        update_z_collapsed(rows.block, driver.book, hyper, state, n_sj, row_key, scratch, weights)
 
     driver.threads.each([(0, rows.block.size)], work, lambda scratch: moved.add(scratch.tally))
     rows.put_labels(rows.z)
