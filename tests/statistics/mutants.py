@@ -24,6 +24,7 @@ ROWS, RELABEL, CELLS, TABLES, COLLAPSED, ENGINE, BAGS, LANES = (f"kernels/cpu/{n
 EARLY_PHI = """    update_p_omega_early = driver.update_p_omega(hyper, state, candidates, key)
     moved = rows.update_z(driver.tables, np.uint64(derive(key, ROW)), by_cell)
 """
+REACHED = "reached = add(reached, load(ahead, LABELS + t * WIDTH))"
 OWN_COLLAPSED = "z_weight(prior, n[s] + (s == a), g_sv[v, s], n_sv[v, s] + (s == a),"
 STALE = """        fresh = state.n_sv.copy()
         stale = getattr(self, "stale", fresh)
@@ -37,6 +38,7 @@ MUTANTS = {
         (RNG, "            r -= w[k]\n", "            r -= 2.0 * w[k]\n", 1),
         (RELABEL, "            r -= w[s]\n", "            r -= 2.0 * w[s]\n", 1),
         (CELLS, "r -= row_weight(0.0, n[s], phi[at + s])", "r -= 2.0 * row_weight(0.0, n[s], phi[at + s])", 1),
+        (CELLS, REACHED, REACHED + "\n        reached = add(reached, load(ahead, LABELS + t * WIDTH))", 1),
         (CELLS, "r -= row_weight(a[s], 0.0, phi[at + s])", "r -= 2.0 * row_weight(a[s], 0.0, phi[at + s])", 1),
     ],
     "alpha/S twice": [
@@ -51,7 +53,8 @@ MUTANTS = {
     "cell in its own counts": [
         (COLLAPSED, "z_weight(prior, n[s], g_sv[v, s], n_sv[v, s],", OWN_COLLAPSED, 1),
         (CELLS, "row_weight(tables.a[own], n - 1.0, 1.0)", "row_weight(tables.a[own], n, 1.0)", 1),
-        (CELLS, "row_weight(0.0, n[own] - 1, phi[at + own])", "row_weight(0.0, n[own], phi[at + own])", 2),
+        (CELLS, "row_weight(0.0, n[own] - 1, phi[at + own])", "row_weight(0.0, n[own], phi[at + own])", 1),
+        (CELLS, "take(n, s) - 1", "take(n, s)", 1),
         (CELLS, "n0, m = n[s0], n[s0] + n[s1] - 1", "n0, m = n[s0], n[s0] + n[s1]", 1),
         (CELLS, "m0 = n0 - own0", "m0 = n0", 1),
         (CELLS, "n0 = m0 + new0", "n0 = n0 - own0 + new0", 1),
@@ -111,6 +114,8 @@ BROKEN = {
     ),
     "candidates ruled out too soon": (ROWS, ENGINE, "score_p", "at + s0, weight, score)", "at + s0, weight - 2.0, score)"),
     "own label counted twice": (RELABEL, RELABEL, "relabel_whole", "s, own, S)", "s, np.int64(-1), S)"),
+    "several labels: moves forgotten": (CELLS, CELLS, "move_cells", "slack[c] > moved - before", "slack[c] > 0"),
+    "several labels: own cell counted": (CELLS, CELLS, "move_cells", "take(n, s) - 1", "take(n, s)"),
     "rejected draws kept": (
         LANES,
         LANES,

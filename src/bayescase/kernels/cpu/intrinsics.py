@@ -104,6 +104,16 @@ def larger(typing_context, a, b):
     return _lanes(a, b), generate
 
 
+@intrinsic
+def smaller(typing_context, a, b):
+    """Lane by lane."""
+
+    def generate(context, builder, signature, args):
+        return builder.select(builder.fcmp_ordered("<", *args), *args)
+
+    return _lanes(a, b), generate
+
+
 def _every_word(builder, number):
     """A whole number in every lane."""
     word = ir.VectorType(ir.IntType(32), WIDTH)
@@ -272,6 +282,16 @@ def where_less(typing_context, a, b, yes, no):
 
     def generate(context, builder, signature, args):
         return builder.select(builder.fcmp_ordered("<", args[0], args[1]), args[2], args[3])
+
+    return yes(a, b, yes, no), generate
+
+
+@intrinsic
+def where_same(typing_context, a, b, yes, no):
+    """Lane by lane: yes if a = b, else no."""
+
+    def generate(context, builder, signature, args):
+        return builder.select(builder.fcmp_ordered("==", args[0], args[1]), args[2], args[3])
 
     return yes(a, b, yes, no), generate
 
