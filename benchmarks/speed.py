@@ -172,20 +172,20 @@ class Tomotopy:
         pass
 
 
-def take_turns(runners, least=LEAST_SECONDS):
+def take_turns(runners, least=LEAST_SECONDS, clock=time.perf_counter):
     """Name → seconds of a sweep in each turn. A turn is as many sweeps as take about so long."""
     per_turn = {}
     for name, runner in runners.items():
         runner.run(WARM)
-        start = time.perf_counter()
+        start = clock()
         runner.run(2)
-        per_turn[name] = max(1, int(least / ((time.perf_counter() - start) / 2)))
+        per_turn[name] = max(1, int(least / ((clock() - start) / 2)))
     seconds = {name: [] for name in runners}
     for _ in range(REPEATS):
         for name, runner in runners.items():
-            start = time.perf_counter()
+            start = clock()
             runner.run(per_turn[name])
-            seconds[name].append((time.perf_counter() - start) / per_turn[name])
+            seconds[name].append((clock() - start) / per_turn[name])
     return {name: np.array(times) for name, times in seconds.items()}
 
 
@@ -225,7 +225,10 @@ def iteration_speed(folder):
 
 
 def growth(folder):
-    """Milliseconds of a sweep against cases, features, clusters and threads, on planted tables."""
+    """Milliseconds of a sweep against cases, features, clusters and threads, on planted tables.
+
+    Of one thread it is processor time, which other processes on the machine hardly change; threads take the time they take.
+    """
     usual = {"N": 20_000, "P": 50, "S": 10, "threads": 1}
     axes = {
         "N": (1_000, 5_000, 20_000, 100_000, 400_000),
@@ -241,12 +244,37 @@ def growth(folder):
                 size["N"] = 400_000
             data = table_data(planted(size["N"], size["P"], S=size["S"]), feature_types="integer")
             runner = Ours(data, size["S"], size["threads"])
-            seconds = median(take_turns({"ours": runner})["ours"])
+            clock = time.perf_counter if axis == "threads" else time.process_time
+            seconds = median(take_turns({"ours": runner}, clock=clock)["ours"])
             runner.close()
-            figures[f"{axis} = {value}"] = seconds
+            figures.setdefault(axis, {})[value] = seconds
             table.add_row(axis, f"{value:,}", f"{1e3 * seconds:.2f}", f"{size['N'] * size['P'] / seconds / 1e6:.0f}")
     console.print(table)
     return figures
+
+
+def plot_growth(figures, path):
+    """A curve for each of cases, features, clusters and threads, beside the line of growth in proportion."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    import matplotlib.pyplot as plt
+
+    names = {"N": "cases (50 features, 10 clusters)", "P": "features (20,000 cases, 10 clusters)"}
+    names |= {"S": "clusters (20,000 cases, 50 features)", "threads": "threads (400,000 cases, 50 features)"}
+    figures = {axis: curve for axis, curve in figures.items() if len(curve) > 2}  # two threads are no curve
+    figure, axes = plt.subplots(1, len(figures), figsize=(3.2 * len(figures), 3.2), layout="constrained")
+    for ax, (axis, curve) in zip(axes, figures.items(), strict=True):
+        values, ms = np.array(list(curve), dtype=float), 1e3 * np.array(list(curve.values()))
+        equal = ms[-1] * values / values[-1] if axis != "threads" else ms[0] * values[0] / values
+        ax.loglog(values, equal, color="0.7", linestyle="--", label="in proportion")
+        ax.loglog(values, ms, marker="o", color="C0", label="a sweep")
+        ax.set_xticks(values, [f"{value:,.0f}" for value in values], rotation=45, fontsize=8)
+        ax.minorticks_off()
+        ax.set_xlabel(names[axis])
+    axes[0].set_ylabel("milliseconds")
+    axes[0].legend(frameon=False, fontsize=8)
+    figure.savefig(path, dpi=110)
 
 
 def median(values):
@@ -413,10 +441,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path("nowhere"), help="folder of the tables; simulated digits if absent")
     parser.add_argument("--json", help="write the figures here")
+    parser.add_argument("--plot", type=Path, help="draw how time grows here, as PNG")
     parser.add_argument("--only", choices=list(PARTS), action="append", help="one part only; may be repeated")
     args = parser.parse_args()
     console.print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
     figures = {name: part(args.data) for name, part in PARTS.items() if args.only is None or name in args.only}
+    if args.plot and "growth" in figures:
+        plot_growth(figures["growth"], args.plot)
     if args.json:
         with open(args.json, "w", encoding="utf-8") as file:
             json.dump(figures, file, indent=1)

@@ -1,11 +1,13 @@
 """Compiled code is kept, and never taken for that of other sources."""
 
+import gc
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import bayescase.kernels.compiling
@@ -81,3 +83,37 @@ def test_what_only_kernels_call_has_no_machine_code_of_its_own():
     (made,) = twice.overloads.values()
     assert isinstance(made.library, compiling.Unfinished)
     assert made.library.get_pointer_to_function(made.fndesc.llvm_func_name) == 0
+
+
+def test_the_garbage_collector_rests_while_kernels_are_compiled_and_works_again_after():
+    compiling, seen = bayescase.kernels.compiling, []
+
+    class Watched(compiling.Kernel):
+        def define_pipelines(self):
+            seen.append(gc.isenabled())
+            return super().define_pipelines()
+
+    twice = compiling.njit(pipeline_class=Watched)(lambda x: 2 * x)
+    assert (twice(21), seen, gc.isenabled()) == (42, [False], True)
+    gc.disable()
+    try:
+        assert (twice(0.5), seen, gc.isenabled()) == (1.0, [False, False], False)
+    finally:
+        gc.enable()
+
+
+def test_kernels_count_no_references():
+    """A count is shared by all threads, and making one for every array of a call takes longer than small tables do."""
+    compiling = bayescase.kernels.compiling
+
+    @compiling.inner
+    def first(x):
+        return x[0]
+
+    @compiling.compiled
+    def kernel(x):
+        y = x[1:]
+        return first(y)
+
+    assert kernel(np.arange(3.0)) == 1.0
+    assert "NRT_incref" not in "".join(kernel.inspect_llvm().values())

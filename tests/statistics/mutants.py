@@ -24,6 +24,7 @@ ROWS, RELABEL, CELLS, TABLES, COLLAPSED, ENGINE, BAGS, LANES, REDRAW = (f"kernel
 EARLY_PHI = """    update_p_omega_early = driver.update_p_omega(hyper, state, candidates, key)
     moved = rows.update_z(driver.tables, np.uint64(derive(key, ROW)), by_cell)
 """
+REACHED = "reached = add(reached, load(ahead, LABELS + t * WIDTH))"
 OWN_COLLAPSED = "z_weight(prior, n[s] + (s == a), g_sv[v, s], n_sv[v, s] + (s == a),"
 STALE = """        fresh = state.n_sv.copy()
         stale = getattr(self, "stale", fresh)
@@ -37,6 +38,7 @@ MUTANTS = {
         (RNG, "            r -= w[k]\n", "            r -= 2.0 * w[k]\n", 1),
         (RELABEL, "            r -= w[s]\n", "            r -= 2.0 * w[s]\n", 1),
         (CELLS, "r -= row_weight(0.0, n[s], phi[at + s])", "r -= 2.0 * row_weight(0.0, n[s], phi[at + s])", 1),
+        (CELLS, REACHED, REACHED + "\n        reached = add(reached, load(ahead, LABELS + t * WIDTH))", 1),
         (CELLS, "r -= row_weight(a[s], 0.0, phi[at + s])", "r -= 2.0 * row_weight(a[s], 0.0, phi[at + s])", 1),
     ],
     "alpha/S twice": [
@@ -51,7 +53,8 @@ MUTANTS = {
     "cell in its own counts": [
         (COLLAPSED, "z_weight(prior, n[s], g_sv[v, s], n_sv[v, s],", OWN_COLLAPSED, 1),
         (CELLS, "row_weight(tables.a[own], n - 1.0, 1.0)", "row_weight(tables.a[own], n, 1.0)", 1),
-        (CELLS, "row_weight(0.0, n[own] - 1, phi[at + own])", "row_weight(0.0, n[own], phi[at + own])", 2),
+        (CELLS, "row_weight(0.0, n[own] - 1, phi[at + own])", "row_weight(0.0, n[own], phi[at + own])", 1),
+        (CELLS, "take(n, s) - 1", "take(n, s)", 1),
         (CELLS, "n0, m = n[s0], n[s0] + n[s1] - 1", "n0, m = n[s0], n[s0] + n[s1]", 1),
         (CELLS, "m0 = n0 - own0", "m0 = n0", 1),
         (CELLS, "n0 = m0 + new0", "n0 = n0 - own0 + new0", 1),
@@ -93,7 +96,7 @@ BROKEN = {
         "1.0, np.ceil(book.k_val[: len(k_idx)]))",
     ),
     "beta forgotten, rows": (TABLES, DRIVER, "row_rises", "np.log(hyper.beta)[None]", "np.zeros((1, len(hyper.beta)))"),
-    "beta forgotten, collapsed": (COLLAPSED, DRIVER, "update_z_collapsed", "np.log(hyper.beta)", "np.zeros(S)"),
+    "beta forgotten, collapsed": (COLLAPSED, DRIVER, "update_z_collapsed", "log(hyper.beta[s])", "0.0"),
     "case in its own counts": (
         COLLAPSED,
         COLLAPSED,
@@ -111,6 +114,8 @@ BROKEN = {
     ),
     "candidates ruled out too soon": (ROWS, ENGINE, "score_p", "at + s0, weight, score)", "at + s0, weight - 2.0, score)"),
     "own label counted twice": (RELABEL, RELABEL, "relabel_whole", "s, own, S)", "s, np.int64(-1), S)"),
+    "several labels: moves forgotten": (CELLS, CELLS, "move_cells", "slack[c] > moved - before", "slack[c] > 0"),
+    "several labels: own cell counted": (CELLS, CELLS, "move_cells", "take(n, s) - 1", "take(n, s)"),
     "rejected draws kept": (
         LANES,
         LANES,
@@ -136,10 +141,10 @@ BROKEN = {
         COLLAPSED,
         DRIVER,
         "reseat",
-        "np.log(hyper.gamma / S + m), u[i]",
-        "np.log(hyper.gamma / S + m + (np.arange(S) == a)), u[i]",
+        "log(hyper.gamma / S + m[s])",
+        "log(hyper.gamma / S + m[s] + (s == a))",
     ),
-    "reseat without gamma": (COLLAPSED, DRIVER, "reseat", "np.log(hyper.gamma / S + m), u[i]", "np.log(1e-9 + m), u[i]"),
+    "reseat without gamma": (COLLAPSED, DRIVER, "reseat", "log(hyper.gamma / S + m[s])", "log(1e-9 + m[s])"),
     "reseat: counts of rows not kept": (
         COLLAPSED,
         DRIVER,
@@ -168,7 +173,7 @@ BROKEN = {
         "log_copy(q[s, d], evidence[v, s])",
     ),
     "base forgotten": (TABLES, DRIVER, "make_rises", "hyper.lam * book.base[:V]", "hyper.lam * np.ones(V)"),
-    "items of a bag not counted": (COLLAPSED, DRIVER, "update_z_collapsed", "if j >= book.n_single:", "if False:"),
+    "items of a bag not counted": (COLLAPSED, DRIVER, "update_z_collapsed", "S if j >= book.n_single else 0", "0"),
     "pairs without their prior": (
         REDRAW,
         DRIVER,
@@ -184,8 +189,8 @@ BROKEN = {
         "            a, b = np.int64(zi[0]), np.int64(0)\n            if a != b:\n",
     ),
     "pairs: cells by the wrong number": (REDRAW, DRIVER, "draw_pairs", "chance[t, k - 1]", "chance[t, k]"),
-    "cases: totals forgotten": (REDRAW, DRIVER, "move_cases", "n_sj[book.feature[v]] += n_sv[v]", "n_sj[book.feature[v]] += 1"),
-    "cases without their prior": (REDRAW, DRIVER, "move_cases", "log_prior = span(", "log_prior = 0.0 * span("),
+    "cases: totals forgotten": (REDRAW, DRIVER, "move_cases", "n_sj[j, s] += n_sv[v, s]", "n_sj[j, s] += 1"),
+    "cases without their prior": (REDRAW, DRIVER, "move_cases", "log_prior[s] = rise[at + s]", "log_prior[s] = 0.0"),
     "cases: held ones move": (REDRAW, DRIVER, "move_cases", "if len(block.held) > 0 and block.held[i] >= 0:", "if False:"),
     "moves: centres the wrong way": (
         MOVES,

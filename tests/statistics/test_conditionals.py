@@ -173,8 +173,8 @@ def check_case(mutant):
             scratch = make_scratch(data.book, S, data.x.shape[1])
             n, w, n_sj = scratch.row.n, scratch.weight, np.add.reduceat(n_sv, starts)
             n[:] = n_is[i]
-            g_sum = np.add.reduceat(g_sv, starts)
-            collapsed.move_case(data.x[i], z[i], data.book, n_sv, n_sj, g_sv, g_sum, np.log(hyper.beta), rng.random(), w, n)
+            weights = collapsed.Weights(g_sv, np.add.reduceat(g_sv, starts), n_sj, np.log(hyper.beta))
+            collapsed.move_case(data.x[i], z[i], data.book, n_sv, n_sj, weights, rng.random(), w, n)
             w = w[:S]
             if len(seen):
                 np.testing.assert_allclose(w / w.sum(), normalised(truth), **CLOSE)

@@ -6,7 +6,11 @@ from numba import njit
 from scipy import stats
 
 from bayescase.kernels import rng
+from bayescase.kernels.cpu import cells
 from bayescase.kernels.cpu.lanes_math import draw_log_gammas
+from bayescase.kernels.cpu.newcases import fill_rows
+from bayescase.kernels.cpu.tables import lanes_for, make_scratch, make_tables
+from bayescase.state import make_book
 
 from .judge import REJECT_BELOW, pearson
 from .mutants import broken, outside, package
@@ -140,3 +144,68 @@ def test_log_gammas_side_by_side():
 def test_rejected_draws_that_are_kept_are_noticed():
     x, shapes = draw_lanes(broken("rejected draws kept").draw_log_gammas)
     assert stats.kstest(np.exp(x[:, 1]), stats.gamma(shapes[1]).cdf).pvalue < REJECT_BELOW
+
+
+def move_one_by_one(x, z, u, phi, a):
+    """The labels of a row's cells in turn, as `cells.move_cell` has it: the own label last, the others in order of use."""
+    z, used = z.copy(), list(dict.fromkeys(z[x >= 0].tolist()))
+    for j in np.flatnonzero(x >= 0):
+        own = int(z[j])
+        n = np.bincount(z[x >= 0], minlength=len(a))
+        n[own] -= 1
+        w, smooth = n * phi[x[j]].astype(float), float(np.float32((a * phi[x[j]].astype(float)).sum()))
+        r, b = u[j] * (smooth + w.sum()), own
+        if r < smooth:
+            ends = np.cumsum([(a[s] * phi[x[j], s]) * (s != own) for s in range(len(a))])
+            b = int(np.argmax(r < ends)) if r < ends[-1] else own
+        elif r < smooth + w.sum() - w[own]:
+            others = [s for s in used if s != own]
+            b = others[min(int((r - smooth >= np.cumsum(w[others])).sum()), len(others) - 1)]
+        if b != own and b not in used:
+            used.append(b)
+        if b != own and n[own] == 0:
+            used[used.index(own)] = used[-1]
+            used.pop()
+        z[j] = b
+        if len(used) == 2:
+            return None  # two labels are drawn in another order
+    return z
+
+
+def check_rows_of_several_labels(cells):
+    """How many rows of a few hundred differ from cells drawn one by one; fresh labels, gaps and emptied labels among them."""
+    random, P, V, S = np.random.default_rng(0), 90, 4, 6
+    book = make_book(np.arange(P + 1) * V, P)
+    tables, scratch = make_tables(book, S, P), make_scratch(book, S, P)
+    tables.a[:] = 0.1
+    log_phi = np.zeros((P * V, lanes_for(S)), dtype=np.float32)
+    log_phi[:, :S] = np.log(random.dirichlet(np.full(V, 0.7), size=(S, P)).transpose(1, 2, 0).reshape(P * V, S))
+    fill_rows(tables, log_phi.reshape(-1), lanes_for(S))
+    phi = tables.phi.reshape(-1, lanes_for(S))[1:, :S]
+
+    move, row = outside(cells.move_cells), scratch.row
+    wrong = compared = 0
+    for i in range(300):
+        x = (np.arange(P) * V + random.integers(V, size=P)).astype(np.int16)
+        x[random.random(P) < 0.1] = -1
+        z = random.choice(S, size=P, p=random.dirichlet(np.full(S, 0.5))).astype(np.uint8)
+        used = list(dict.fromkeys(z[x >= 0].tolist()))
+        if len(used) < 3:
+            continue
+        row.used[: len(used)], row.n[:] = used, np.bincount(z[x >= 0], minlength=S)
+        before = z.copy()
+        move(x, z, tables, lanes_for(S), np.uint64(i), len(used), row, scratch.tally.delta)
+        expected = move_one_by_one(x, before, row.u[:P].astype(float), phi, tables.a)
+        if expected is not None:
+            compared, wrong = compared + 1, wrong + (z != expected).any()
+    assert compared > 100
+    return wrong
+
+
+def test_rows_of_several_labels_are_drawn_as_if_cell_by_cell():
+    assert check_rows_of_several_labels(cells) == 0
+
+
+@pytest.mark.parametrize("mutant", ["several labels: moves forgotten", "several labels: own cell counted"])
+def test_rows_of_several_labels_mutant_is_rejected(mutant):
+    assert check_rows_of_several_labels(broken(mutant)) > 10

@@ -4,10 +4,12 @@ numba keeps a function's code beside its file and notices changes of that file a
 files, too, so that after an upgrade old code could be taken for new. Here the folder is named after all sources together.
 """
 
+import gc
 import hashlib
 import os
 import shutil
 import tempfile
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from numba import njit
 from numba.core import caching
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_lock import global_compiler_lock
 
 HERE = Path(__file__).parent
 KEPT = 3  # folders of other versions that stay
@@ -99,16 +102,41 @@ class Unfinished(JITCodeLibrary):
         """There is no loaded module in which it could be set."""
 
 
-class Inner(CompilerBase):
-    """numba's compiler for such functions."""
+@contextmanager
+def uncollected():
+    """A compilation makes millions of objects, and leaves few behind for the garbage collector to find."""
+    with global_compiler_lock:  # one at a time
+        on = gc.isenabled()
+        gc.disable()
+        try:
+            yield
+        finally:
+            if on:
+                gc.enable()
+
+
+class Kernel(CompilerBase):
+    """numba's compiler for kernels."""
+
+    def define_pipelines(self):
+        return [DefaultPassBuilder.define_nopython_pipeline(self.state)]
+
+    def compile_extra(self, func):
+        with uncollected():
+            return super().compile_extra(func)
+
+
+class Inner(Kernel):
+    """And for the functions that only they call."""
 
     def define_pipelines(self):
         self.state.library = Unfinished(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
         self.state.library.enable_object_caching()
-        return [DefaultPassBuilder.define_nopython_pipeline(self.state)]
+        return super().define_pipelines()
 
 
-options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}  # a test for division by zero keeps loops scalar
-compiled = njit(cache=True, **options)
+# A test for division by zero keeps loops scalar. Arrays are not counted: they are made outside, and live as long as the call.
+options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, "_nrt": False}
+compiled = njit(cache=True, pipeline_class=Kernel, **options)
 inner = njit(no_cpython_wrapper=True, pipeline_class=Inner, **options)  # called by kernels only: half as much to compile
 inlined = njit(no_cpython_wrapper=True, pipeline_class=Inner, forceinline=True, **options)  # small, and called for every row

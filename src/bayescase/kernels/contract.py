@@ -26,6 +26,15 @@ class Counts(NamedTuple):
     n_sv: np.ndarray  # (ΣV, S) cells of cluster s with value v
     n_rows: np.ndarray  # (S, longest row + 1) rows with n_is = n
 
+    @classmethod
+    def none(cls, V: int, S: int, width: int) -> Counts:
+        return cls(np.zeros((V, S), np.int32), np.zeros((S, width + 1), np.int64))
+
+    def add(self, block: Tally) -> None:
+        """Those of one more block of rows, of which nothing was counted before."""
+        np.add(self.n_sv, block.delta, out=self.n_sv)
+        np.add(self.n_rows, block.n_rows, out=self.n_rows)
+
 
 class Moved(NamedTuple):
     """What an update of z changed."""

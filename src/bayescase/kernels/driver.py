@@ -23,10 +23,10 @@ from .cpu.bags import (
     update_bag_evidence,
     update_bag_omega,
 )
-from .cpu.collapsed import reseat, update_z_collapsed
+from .cpu.collapsed import make_weights, reseat, update_z_collapsed
 from .cpu.engine import CpuRows, make_block
 from .cpu.means import add_values
-from .cpu.redraw import draw_pairs, move_cases
+from .cpu.redraw import draw_pairs, make_pairs, move_cases
 from .cpu.tables import (
     Copies,
     EvidenceTables,
@@ -161,7 +161,8 @@ class Driver:
         """Some rows of one label each, as a whole, with φ and β integrated out; m_s, the tables of label s, follows."""
         cells, z, _ = rows.take(which)
         block = make_block(cells, 0, z)
-        self.threads.each([(0, len(which))], lambda scratch, *_: reseat(block, self.book, hyper, state, u, m, scratch))
+        weights = make_weights(self.book, len(state.p))
+        self.threads.each([(0, len(which))], lambda scratch, *_: reseat(block, self.book, hyper, state, u, m, scratch, weights))
         rows.put(which, z)
 
     def redraw(self, hyper: Hyper, state: State, cells: Cells, z: np.ndarray, held: np.ndarray, key: np.uint64) -> None:
@@ -172,18 +173,20 @@ class Driver:
         self.use(hyper)
         block = make_block(cells, 0 if self.book.n_bags else self.book.n_single, z, held)
         book, rise, lanes = self.book, self.tables.rise, lanes_for(len(state.p))
-        case_key = np.uint64(derive(key, CASE))
+        case_key, weights = np.uint64(derive(key, CASE)), make_weights(book, len(state.p))
         self.threads.each(
             [(0, block.size)],
-            lambda scratch, *_: move_cases(block, book, hyper, state, rise, lanes, case_key, scratch.row, scratch.weight),
+            lambda scratch, *_: move_cases(
+                block, book, hyper, state, rise, lanes, case_key, scratch.row, scratch.weight, weights
+            ),
         )
         if hyper.alpha == 0.0:
             return
         self.update_phi(hyper, state, np.uint64(derive(key, PHI)))
-        pair_key = np.uint64(derive(key, PAIR))
+        pair_key, S, width = np.uint64(derive(key, PAIR)), len(state.p), len(self.n_i) - 1
         self.threads.each(
             self.threads.parts(block.size),
-            lambda scratch, lo, hi: draw_pairs(block, self.tables, pair_key, scratch.sums, lo, hi),
+            lambda scratch, lo, hi: draw_pairs(block, self.tables, pair_key, scratch.sums, make_pairs(S, width), lo, hi),
         )
 
 
@@ -211,7 +214,8 @@ def sweep_collapsed(
 
     def work(scratch: Scratch, *_: int) -> None:
         scratch.tally.clear()
-        update_z_collapsed(rows.block, driver.book, hyper, state, n_sj, row_key, scratch)
+        weights = make_weights(driver.book, len(state.p))
+        update_z_collapsed(rows.block, driver.book, hyper, state, n_sj, row_key, scratch, weights)
 
     driver.threads.each([(0, rows.block.size)], work, lambda scratch: moved.add(scratch.tally))
     rows.put_labels(rows.z)

@@ -235,15 +235,15 @@ def merge(data: Data, hyper: Hyper, labels: np.ndarray, n_clusters: int) -> np.n
     n, evidence = value_counts(data, labels, n_groups), group_evidence(data, hyper)
     step = max(4, AT_ONCE // len(n))
 
-    def gain_of(a: int, others: np.ndarray) -> None:
-        """What uniting group a with each other group gains; a few at a time, so that temporaries stay small."""
-        for few in np.split(others, range(step, len(others), step)):
-            gain[np.minimum(a, few), np.maximum(a, few)] = evidence(n[:, [a]] + n[:, few]) - alone[a] - alone[few]
+    def find_gains(a: np.ndarray, b: np.ndarray) -> None:
+        """What uniting each group of a with that of b gains; a few at a time, so that temporaries stay small."""
+        for lo in range(0, len(a), step):
+            few, others = a[lo : lo + step], b[lo : lo + step]
+            gain[few, others] = evidence(n[:, few] + n[:, others]) - alone[few] - alone[others]
 
-    alone = np.concatenate([evidence(n[:, [a]]) for a in range(n_groups)])
+    alone = np.concatenate([evidence(n[:, few]) for few in np.split(np.arange(n_groups), range(step, n_groups, step))])
     gain = np.full((n_groups, n_groups), -np.inf)
-    for a in range(n_groups - 1):
-        gain_of(a, np.arange(a + 1, n_groups))
+    find_gains(*np.triu_indices(n_groups, 1))
     to, alive = np.arange(n_groups), np.ones(n_groups, dtype=bool)
     for _ in range(n_groups - n_clusters):
         a, b = map(int, np.unravel_index(np.argmax(gain), gain.shape))
@@ -251,7 +251,8 @@ def merge(data: Data, hyper: Hyper, labels: np.ndarray, n_clusters: int) -> np.n
         to[to == b], alive[b] = a, False
         gain[b], gain[:, b] = -np.inf, -np.inf
         alone[a] = evidence(n[:, [a]])[0]
-        gain_of(a, np.flatnonzero(alive & (np.arange(n_groups) != a)))
+        others = np.flatnonzero(alive & (np.arange(n_groups) != a))
+        find_gains(np.minimum(a, others), np.maximum(a, others))
     return np.cumsum(alive)[to[labels]] - 1
 
 

@@ -15,7 +15,7 @@ from ...state import Cells, Hyper, smallest_int
 from ...storage import Mapped
 from ..contract import Counts, Moved
 from ..cpu.engine import NONE, Block
-from ..cpu.means import add_memberships, add_overlap, fill_counts, find_single, spell_out
+from ..cpu.means import add_memberships, add_overlap, add_z_counts, find_single, spell_out
 from ..cpu.rows import score_p, update_z
 from ..cpu.tables import Copies, Tables
 from ..disk.blocks import NO_LABELS, put_held, put_rows, take_rows
@@ -85,8 +85,8 @@ def sweep(rows: BlockRows, state: BlockState, shape: Shape, tables: Tables, key:
 
 
 def count(rows: BlockRows, state: BlockState, shape: Shape, n_values: int) -> Counts:
-    counts = Counts(np.zeros((n_values, shape.S), dtype=np.int32), np.zeros((shape.S, shape.longest + 1), dtype=np.int64))
-    fill_counts(state.block(rows), *counts)
+    counts = Counts.none(n_values, shape.S, shape.longest)
+    add_z_counts(state.block(rows), np.zeros(shape.S, np.int64), *counts, 0, rows.size)
     return counts
 
 
@@ -130,14 +130,16 @@ def drop_former(rows: BlockRows, state: BlockState, shape: Shape) -> tuple[Block
 
 def overlap(rows: BlockRows, state: BlockState, shape: Shape) -> np.ndarray:
     total = np.zeros((shape.S, shape.S), dtype=np.int64)
-    add_overlap(state.block(rows), state.mean, total)
+    n, used = np.zeros((2, shape.S), np.int64)
+    add_overlap(state.block(rows), state.mean, n, used, total, 0, rows.size)
     return total
 
 
 def add_mean(rows: BlockRows, state: BlockState, shape: Shape, hyper: Hyper, to: np.ndarray, weight: float) -> tuple[Any, None]:
     state = state._replace(mean=state.mean.copy())
-    block = state.block(rows)
-    add_memberships(block, hyper.alpha, writable(hyper.beta), writable(to), weight, state.mean, 0, block.size)
+    block, (n, used) = state.block(rows), np.zeros((2, shape.S), np.int64)
+    beta, to = writable(hyper.beta), writable(to)
+    add_memberships(block, hyper.alpha, beta, to, weight, state.mean, n, used, 0, block.size)
     return state, None
 
 

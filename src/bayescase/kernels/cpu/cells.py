@@ -9,9 +9,30 @@ import numpy as np
 from ..compiling import inlined, inner
 from ..equations import row_weight
 from ..rng import uniform
-from .intrinsics import take
+from .intrinsics import (
+    WIDTH,
+    add,
+    div,
+    every,
+    larger,
+    load,
+    mul,
+    smaller,
+    span,
+    store,
+    sub,
+    take,
+    where_less,
+    where_same,
+    zeros,
+)
 from .labels import drop, drop_empty
 from .relabel import pick
+from .tables import AHEAD
+
+# Parts of row.ahead, WIDTH numbers each: of cells side by side what they may become. From LABELS on, one for each label in use.
+SMOOTH, OWN, PHI_OWN, N_OWN, INDEX, SLACK, LABELS = range(0, (AHEAD + 1) * WIDTH, WIDTH)
+ROUNDING = np.float32(2.0**-22)  # of a float32 sum, per term, with room to spare
 
 
 @inlined
@@ -141,15 +162,72 @@ def move_cell(x, z, j, tables, lanes, k, row, delta):
 
 
 @inlined
-def stays(v, own, tables, lanes, k, row, u):
-    """Does a cell keep its label? As `move_cell` decides it: u Σ_s w_s is not below the weights of all labels but its own."""
-    n, used, phi, at = row.n, row.used, tables.phi, (v + 1) * lanes
-    smooth = np.float64(tables.smooth[v + 1])
-    others = 0.0
+def foresee(x, z, u, tables, lanes, k, row):
+    """What `move_cell` would do with some cells, at most WIDTH, if the counts were those of now.
+
+    Of every cell row.ahead gets INDEX, the label that it takes as a number in `used`, or k if it stays; and SLACK, how many
+    other cells may move before that is uncertain. One that moves from label a to b changes every difference of u Σ w_s and a
+    partial sum of the w_s by no more than the largest φ_s.
+    """
+    n, used, phi, where, ahead = row.n, row.used, tables.phi, row.where, row.ahead
+    smooth, own = span(ahead, SMOOTH, WIDTH), span(ahead, OWN, WIDTH)
+    phi_own, n_own = span(ahead, PHI_OWN, WIDTH), span(ahead, N_OWN, WIDTH)
+    for c in range(len(x)):
+        v, s = np.intp(x[c]) + 1, np.intp(z[c])
+        where[c], own[c], n_own[c] = v * lanes, s, take(n, s) - 1
+        smooth[c], phi_own[c] = take(tables.smooth, v), take(phi, where[c] + s)
     for t in range(k):
-        s = used[t]
-        others += row_weight(0.0, n[s], phi[at + s]) if s != own else 0.0
-    return u * (smooth + others + row_weight(0.0, n[own] - 1, phi[at + own])) >= smooth + others
+        s, phi_s = take(used, t), span(ahead, LABELS + t * WIDTH, WIDTH)
+        for c in range(len(x)):
+            phi_s[c] = take(phi, where[c] + s)
+    label, most, others = load(own, 0), zeros(), zeros()
+    for t in range(k):
+        s, phi_s = take(used, t), span(ahead, LABELS + t * WIDTH, WIDTH)
+        most, n_s = larger(most, load(phi_s, 0)), every(np.float32(take(n, s)))
+        part = where_same(label, every(np.float32(s)), zeros(), mul(n_s, load(phi_s, 0)))
+        store(phi_s, 0, part)
+        others = add(others, part)
+    reached = load(smooth, 0)
+    whole = add(add(reached, others), mul(load(n_own, 0), load(phi_own, 0)))
+    r = mul(load(u, 0), whole)
+    index, near = zeros(), sub(r, reached)  # near < 0: a fresh label
+    for t in range(k):
+        reached = add(reached, load(ahead, LABELS + t * WIDTH))
+        d = sub(reached, r)
+        index = add(index, where_less(zeros(), d, zeros(), every(np.float32(1.0))))
+        near = smaller(near, larger(d, sub(zeros(), d)))
+    store(ahead, INDEX, index)
+    error = mul(every(np.float32(k + 8) * ROUNDING), whole)
+    store(ahead, SLACK, div(sub(near, error), most))
+
+
+@inlined
+def move_some(start, x, z, tables, lanes, moved, k, row, delta):
+    """Up to WIDTH cells from `start` on, until the labels in use change. Returns (next cell, moved, labels in use)."""
+    n, used, before, size = row.n, row.used, moved, min(len(x) - start, WIDTH)
+    some, labels = span(x, start, size), span(z, start, size)
+    foresee(some, labels, span(row.u, start, WIDTH), tables, lanes, k, row)
+    slack, index = span(row.ahead, SLACK, WIDTH), span(row.ahead, INDEX, WIDTH)
+    for c in range(size):
+        own = np.int64(labels[c])
+        if slack[c] > moved - before:
+            t = np.int64(index[c])
+            b = take(used, min(t, k - 1))
+            b += np.int64(t == k) * (own - b)
+            n[own] -= 1
+            n[b] += 1
+            labels[c] = b
+            delta[some[c], own] -= 1
+            delta[some[c], b] += 1
+            moved += b != own
+            if n[own] == 0:
+                return start + c + 1, moved, drop(used, k, own)
+        elif some[c] >= 0:
+            more, now = move_cell(x, z, start + c, tables, lanes, k, row, delta)
+            moved += more
+            if now != k or n[own] == 0:
+                return start + c + 1, moved, now
+    return start + size, moved, k
 
 
 @inner
@@ -211,10 +289,7 @@ def move_cells_from(j, x, z, tables, lanes, k, row, delta):
         if k == 2:
             j, moved, k = move_cells_two(x, z, j, tables, lanes, moved, row, delta)
         else:
-            if x[j] >= 0 and not stays(np.intp(x[j]), np.intp(z[j]), tables, lanes, k, row, row.u[j]):
-                more, k = move_cell(x, z, j, tables, lanes, k, row, delta)
-                moved += more
-            j += 1
+            j, moved, k = move_some(j, x, z, tables, lanes, moved, k, row, delta)
     return moved, k
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from ...state import Cells, Data, Hyper, chunks, has_gaps, longest, smallest_int
 from ..contract import Best, Candidates, Counts, Moved
-from .means import OVERLAP_UNIT, add_memberships, add_overlap, fill_counts, find_single, spell_out
+from .means import OVERLAP_UNIT, add_memberships, add_overlap, add_z_counts, find_single, spell_out
 from .rows import score_p, update_z
 from .tables import Copies, Scratch, Tables
 from .threads import Threads, threads_for
@@ -57,9 +57,13 @@ class CpuRows:
         self.former: np.ndarray | None = None
 
     def recount(self, n_values: int) -> Counts:
-        shape = (self.S, self.width + 1)
-        counts = Counts(np.zeros((n_values, self.S), dtype=np.int32), np.zeros(shape, dtype=np.int64))
-        fill_counts(self.block, *counts)
+        counts = Counts.none(n_values, self.S, self.width)
+
+        def work(scratch: Scratch, lo: int, hi: int) -> None:
+            scratch.tally.clear()
+            add_z_counts(self.block, scratch.row.n, scratch.tally.delta, scratch.tally.n_rows, lo, hi)
+
+        self.threads.each(self.parts, work, lambda scratch: counts.add(scratch.tally))
         return counts
 
     def update_z(self, tables: Tables, key: np.uint64, by_cell: bool = True) -> Moved:
@@ -86,15 +90,21 @@ class CpuRows:
         return mean
 
     def overlap(self) -> np.ndarray:
-        total = np.zeros((self.S, self.S), dtype=np.int64)
-        add_overlap(self.block, self.memberships, total)
-        return total / OVERLAP_UNIT
+        totals: list[np.ndarray] = []
+
+        def work(scratch: Scratch, lo: int, hi: int) -> None:
+            totals.append(np.zeros((self.S, self.S), dtype=np.int64))
+            add_overlap(self.block, self.memberships, scratch.row.n, scratch.row.used, totals[-1], lo, hi)
+
+        self.threads.each(self.parts, work)
+        return sum(totals) / OVERLAP_UNIT
 
     def add_memberships(self, hyper: Hyper, to: np.ndarray, weight: float) -> None:
-        self.threads.each(
-            self.parts,
-            lambda _, lo, hi: add_memberships(self.block, hyper.alpha, hyper.beta, to, weight, self.memberships, lo, hi),
-        )
+        def work(scratch: Scratch, lo: int, hi: int) -> None:
+            n, used = scratch.row.n, scratch.row.used
+            add_memberships(self.block, hyper.alpha, hyper.beta, to, weight, self.memberships, n, used, lo, hi)
+
+        self.threads.each(self.parts, work)
 
     def take(self, rows: np.ndarray) -> tuple[Cells, np.ndarray, np.ndarray]:
         spell_out(self.block)

@@ -1,10 +1,7 @@
-"""What numba lacks: sixteen float32, or float64, as one value, and arrays without a reference count.
+"""What numba lacks: sixteen float32, or float64, as one value, prefetching, and parts of an array at no cost.
 
 Numba leaves `for s in range(S): acc[s] += table[v, s]` in memory, because it cannot prove that the arrays do not overlap.
 A vector that is a value stays in a register. LLVM lowers it to AVX-512, two AVX2 or four NEON registers.
-
-A function that takes an array counts a reference to it, atomically. Called once per row from several threads, that costs more
-than the work on the row.
 """
 
 from llvmlite import ir
@@ -103,6 +100,16 @@ def larger(typing_context, a, b):
 
     def generate(context, builder, signature, args):
         return builder.select(builder.fcmp_ordered(">", *args), *args)
+
+    return LANES(a, b), generate
+
+
+@intrinsic
+def smaller(typing_context, a, b):
+    """Lane by lane."""
+
+    def generate(context, builder, signature, args):
+        return builder.select(builder.fcmp_ordered("<", *args), *args)
 
     return LANES(a, b), generate
 
@@ -280,6 +287,16 @@ def where_less(typing_context, a, b, yes, no):
 
 
 @intrinsic
+def where_same(typing_context, a, b, yes, no):
+    """Lane by lane: yes if a = b, else no."""
+
+    def generate(context, builder, signature, args):
+        return builder.select(builder.fcmp_ordered("==", args[0], args[1]), args[2], args[3])
+
+    return yes(a, b, yes, no), generate
+
+
+@intrinsic
 def widen(typing_context, lanes):
     def generate(context, builder, signature, args):
         return builder.fpext(args[0], F64)
@@ -334,31 +351,9 @@ def prefetch(typing_context, array, index):
     return types.void(array, types.intp), generate
 
 
-def _uncounted(context, builder, kind, value):
-    if isinstance(kind, types.Array):
-        view = context.make_array(kind)(context, builder, value)
-        view.meminfo = ir.Constant(view.meminfo.type, None)
-        view.parent = ir.Constant(view.parent.type, None)
-        return view._getvalue()
-    if isinstance(kind, types.BaseTuple):
-        parts = [_uncounted(context, builder, of, builder.extract_value(value, k)) for k, of in enumerate(kind)]
-        return context.make_tuple(builder, kind, parts)
-    return value
-
-
-@intrinsic
-def borrow(typing_context, value):
-    """The same array, or tuple of arrays, uncounted. The caller must keep the original alive, as a kernel's arguments are."""
-
-    def generate(context, builder, signature, args):
-        return _uncounted(context, builder, signature.args[0], args[0])
-
-    return value(value), generate
-
-
 @intrinsic
 def span(typing_context, array, start, size):
-    """array[start : start + size] of a flat array, uncounted: a slice would touch a count that all threads share."""
+    """array[start : start + size] of a flat array, which must have as many: a slice would look whether it has."""
 
     def generate(context, builder, signature, args):
         kind = signature.args[0]

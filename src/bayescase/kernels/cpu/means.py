@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from ...state import Codebook
 from ..compiling import compiled, inner
-from .intrinsics import borrow, span
+from .intrinsics import span
 from .labels import count_gaps, row_labels
 from .sums import row_span
 from .tables import fill_g
@@ -50,10 +51,9 @@ def labels_of(block, i, n, used):
 
 
 @compiled
-def fill_counts(block, n_sv, n_rows):
-    """Count z from scratch."""
-    block, n = borrow(block), np.zeros(n_sv.shape[1], np.int64)
-    for i in range(block.size):
+def add_z_counts(block, n, n_sv, n_rows, lo, hi):
+    """Add the counts of z of the rows lo .. hi - 1. n is (S,), 0 before and after."""
+    for i in range(lo, hi):
         start, size = row_span(block, i)
         xi, zi, one = span(block.x, start, size), span(block.z, start, size), block.one[i]
         for j in range(size):
@@ -68,14 +68,13 @@ def fill_counts(block, n_sv, n_rows):
 
 
 @compiled
-def add_overlap(block, mean, total):
+def add_overlap(block, mean, n, used, total, lo, hi):
     """total[r, s] += Σ_i mean[i, r] n_is / n_i: how much label s of this draw lies on reference label r.
 
-    In units of 2⁻¹⁶, an integer: it adds up in any order.
+    Over the rows lo .. hi - 1, in units of 2⁻¹⁶, an integer: it adds up in any order.
     """
-    block, S = borrow(block), mean.shape[1]
-    n, used = np.zeros(S, np.int64), np.zeros(S, np.int64)
-    for i in range(block.size):
+    S = mean.shape[1]
+    for i in range(lo, hi):
         k = labels_of(block, i, n, used)
         observed = 0.0
         for t in range(k):
@@ -89,10 +88,9 @@ def add_overlap(block, mean, total):
 
 
 @compiled
-def add_memberships(block, alpha, beta, to, weight, mean, lo, hi):
+def add_memberships(block, alpha, beta, to, weight, mean, n, used, lo, hi):
     """mean[i] += weight (E[π_i | z] − mean[i]), with E[π_is | z] = (α β_s + n_is) / (α + n_i); label s counts as to[s]."""
-    block, S = borrow(block), mean.shape[1]
-    n, used = np.zeros(S, np.int64), np.zeros(S, np.int64)
+    S = mean.shape[1]
     for i in range(lo, hi):
         k = labels_of(block, i, n, used)
         observed = 0.0
@@ -105,19 +103,22 @@ def add_memberships(block, alpha, beta, to, weight, mean, lo, hi):
             n[used[t]] = 0
 
 
-@compiled
-def copied(book, u, omega):
+def copied(book: Codebook, u: np.ndarray, omega: np.ndarray) -> np.ndarray:
     """(ΣV, S) ω_sj K_j(p_sj, v): how much of each value's pseudo-counts is copied from the prototype."""
-    S = len(omega)
-    k_sv = np.zeros((book.offset[-1], S))
-    for s in range(S):
+    k_sv = np.zeros((int(book.offset[-1]), len(omega)))
+    fill_copied(book, u, omega, k_sv)
+    return k_sv
+
+
+@compiled
+def fill_copied(book, u, omega, k_sv):
+    for s in range(len(omega)):
         for v in range(book.offset[book.n_single], book.offset[-1]):  # items: only those of the prototype can be on
             k_sv[v, s] = omega[s, book.column[v]]
         for j in range(book.n_single):
             if u[s, j] >= 0 and omega[s, j]:
                 for k in range(book.k_ptr[u[s, j]], book.k_ptr[u[s, j] + 1]):
                     k_sv[book.k_idx[k], s] = book.k_val[k]
-    return k_sv
 
 
 @compiled

@@ -118,8 +118,7 @@ def fold_in(block, fold, seed, mean):
     S = len(fold.beta)
     lanes = len(fold.scratch.sums) // ROWS
     sums, n = fold.scratch.sums, fold.scratch.row.n
-    alpha, beta, a, rise = fold.alpha, fold.beta, fold.tables.a, fold.tables.rise
-    w = np.zeros(S)
+    alpha, beta, a, rise, w = fold.alpha, fold.beta, fold.tables.a, fold.tables.rise, fold.scratch.weight
     for i0 in range(0, block.size, ROWS):
         i1 = min(i0 + ROWS, block.size)
         block_sums(block, fold.tables.log_phi, lanes, i0, i1, sums)
@@ -150,21 +149,29 @@ def fold_in(block, fold, seed, mean):
                         mean[i, s] += (a[s] + n[s]) / (alpha + observed) / KEEP
 
 
-@inner
-def predict_pure(x, fold, prob, smooth, out):
-    """If the cells before j share one label: prob[j, s] that it is s, and out[j] = p(x_j | they share one, φ).
+class Shared(NamedTuple):
+    """What holds of a cell if those before it share one label."""
 
-    out[j] = Σ_s prob[j, s] (n φ_s(x_j) + σ_j) / (α + n), with n cells before and σ_j = Σ_t a_t φ_t(x_j), left in smooth[j].
-    """
-    a = fold.tables.a
+    prob: np.ndarray  # (longest case, S) that it is s
+    smooth: np.ndarray  # (longest case,) σ = Σ_s a_s φ_s(x)
+    pure: np.ndarray  # (longest case,) p(x | they share one, φ)
+
+
+@inner
+def predict_shared(x, fold, shared):
+    """pure[j] = Σ_s prob[j, s] (n φ_s(x_j) + σ_j) / (α + n), with n cells before cell j."""
+    a, w, (prob, smooth, pure) = fold.tables.a, fold.scratch.weight, shared
     S, lanes = len(a), len(fold.scratch.sums) // ROWS
     phi, log_phi = fold.tables.phi, fold.tables.log_phi
-    w, n = np.zeros(S), 0
+    n = 0
+    w[:] = 0.0
     for j in range(len(x)):
         if x[j] < 0:
             continue
         at = (np.intp(x[j]) + 1) * lanes
-        top, norm, mean = w.max(), 0.0, 0.0
+        top, norm, mean = w[0], 0.0, 0.0
+        for s in range(1, S):
+            top = max(top, w[s])
         smooth[j] = 0.0
         for s in range(S):
             prob[j, s] = exp(w[s] - top)
@@ -173,7 +180,7 @@ def predict_pure(x, fold, prob, smooth, out):
         for s in range(S):
             prob[j, s] /= norm
             mean += prob[j, s] * phi[at + s]
-        out[j] = (n * mean + smooth[j]) / (fold.alpha + n)
+        pure[j] = (n * mean + smooth[j]) / (fold.alpha + n)
         for s in range(S):
             w[s] += log_phi[at + s] + log(a[s] + n)
         n += 1
@@ -184,8 +191,9 @@ def log_mixture(x, fold):
     """log Σ_s β_s Π_j φ_s(x_j): the probability of a case at α = 0."""
     S, lanes, sums = len(fold.beta), len(fold.scratch.sums) // ROWS, fold.scratch.sums
     row_sums(fold.tables.log_phi, lanes, x, len(x), np.int64(0), np.int64(1), sums)
-    total = 0.0
-    top = sums[:S].max()
+    total, top = 0.0, sums[0]
+    for s in range(1, S):
+        top = max(top, sums[s])
     for s in range(S):
         total += fold.beta[s] * exp(sums[s] - top)
     base = 0.0
@@ -195,8 +203,9 @@ def log_mixture(x, fold):
 
 
 @inner
-def left_to_right(x, fold, key, pure, prob, smooth, w):
+def left_to_right(x, fold, key, shared):
     """log of one unbiased estimate of p(x | φ), the cells taken one after the other."""
+    w, (prob, smooth, pure) = fold.scratch.weight, shared
     S, P, a, alpha = len(fold.beta), len(x), fold.tables.a, fold.alpha
     phi, n, z, sums = fold.tables.phi, fold.scratch.row.n, fold.z, fold.scratch.sums
     lanes, stride = len(sums) // ROWS, max(1, P // STOPS)
@@ -242,8 +251,7 @@ def left_to_right(x, fold, key, pure, prob, smooth, w):
     return value
 
 
-@compiled
-def log_probability(block, fold, seed, out):
+def log_probability(block, fold: Fold, seed: np.uint64, out: np.ndarray) -> None:
     """out[i, r] = log of an unbiased estimate r of p(x_i | φ): left to right (Wallach et al. 2009; Buntine 2009).
 
     The product of each cell's predictive probability given the cells before it, whose labels are swept again at up to STOPS
@@ -251,7 +259,12 @@ def log_probability(block, fold, seed, out):
     of a few runs would be far too low. Exact at α = 0: log Σ_s β_s Π_j φ_s(x_ij).
     """
     S, longest = len(fold.beta), len(fold.z)
-    w, pure, prob, smooth = np.zeros(S), np.zeros(longest), np.zeros((longest, S)), np.zeros(longest)
+    shared = Shared(np.zeros((longest, S)), np.zeros(longest), np.zeros(longest))
+    fill_log_probability(block, fold, shared, seed, out)
+
+
+@compiled
+def fill_log_probability(block, fold, shared, seed, out):
     for i in range(block.size):
         start, size = row_span(block, i)
         x = span(block.x, start, size)
@@ -259,9 +272,9 @@ def log_probability(block, fold, seed, out):
             out[i, :] = log_mixture(x, fold)
             continue
         key = derive(seed, row_hash(x))
-        predict_pure(x, fold, prob, smooth, pure)
+        predict_shared(x, fold, shared)
         for r in range(out.shape[1]):
-            out[i, r] = left_to_right(x, fold, derive(key, r), pure, prob, smooth, w)
+            out[i, r] = left_to_right(x, fold, derive(key, r), shared)
 
 
 # --- all cases and all tables, on threads ---------------------------------------------------------------------------------

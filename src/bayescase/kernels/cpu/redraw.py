@@ -11,6 +11,7 @@ cluster given φ; with φ integrated out it does.
 """
 
 from math import exp
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from ..equations import row_weight
 from ..rng import categorical, derive, uniform
 from .cells import leave_sum
 from .collapsed import fill_pseudo_counts, move_case
-from .intrinsics import borrow, span
+from .intrinsics import span
 from .labels import count_gaps, row_labels
 from .sums import block_sums, row_span
 from .tables import ROWS
@@ -28,37 +29,51 @@ MOST = 128  # cells that are drawn jointly
 OWN, CELL, PARTNER, FIRST, NUMBER, EACH = range(6)  # what the uniform numbers of a row decide
 
 
+class Pairs(NamedTuple):
+    """Room for the cells of a row that are drawn jointly."""
+
+    cells: np.ndarray  # (W,) places of those that have one of the two labels, for the longest row of W cells
+    odds: np.ndarray  # (MOST,) probability of the second label, given φ alone
+    chance: np.ndarray  # (MOST + 1, MOST + 1) that k of the first t cells take the second label, by these
+    weight: np.ndarray  # (max(S, MOST + 1),)
+
+
+def make_pairs(S, width):
+    """width: cells of the longest row."""
+    most = min(width, MOST)
+    return Pairs(np.zeros(width, np.int64), np.zeros(most), np.zeros((most + 1, most + 1)), np.zeros(max(S, most + 1)))
+
+
 @compiled
-def move_cases(block, book, hyper, state, rise, lanes, key, row, w):
+def move_cases(block, book, hyper, state, rise, lanes, key, row, w, weights):
     """All cases that have one label and are not held, in turn, φ integrated out; the counts n_sv follow.
 
     s ∝ (α β_s)^(n_i) Π_j (g_sj(x_ij) + n_sv) / (Σ_v g_sj(v) + n_sj), without the case
     """
-    S, F = len(state.omega), len(book.offset) - 1
-    block, row, n_sv = borrow(block), borrow(row), state.n_sv
-    g_sv, g_sum, n_sj, product = np.empty(n_sv.shape), np.zeros((F, S)), np.zeros((F, S)), np.empty(S)
-    fill_pseudo_counts(book, hyper, state, g_sv, g_sum)
+    S, n_sv, n_sj, log_prior = len(state.omega), state.n_sv, weights.n_sj, weights.log_prior
+    fill_pseudo_counts(book, hyper, state, weights)
     for v in range(len(n_sv)):
-        n_sj[book.feature[v]] += n_sv[v]
+        j = book.feature[v]
+        for s in range(S):
+            n_sj[j, s] += n_sv[v, s]
     for i in range(block.size):
         if len(block.held) > 0 and block.held[i] >= 0:
             continue
         start, size = row_span(block, i)
         xi, zi = span(block.x, start, size), span(block.z, start, size)
         if row_labels(xi, zi, block.gaps, row.n, row.used) == 1:
-            log_prior = span(rise, row.n[row.used[0]] * lanes, S)
-            u = uniform(key, block.number + i)
-            move_case(xi, zi, book, n_sv, n_sj, g_sv, g_sum, log_prior, u, w, product, row.n)
-        row.n[:] = 0
+            at = row.n[row.used[0]] * lanes
+            for s in range(S):
+                log_prior[s] = rise[at + s]
+            move_case(xi, zi, book, n_sv, n_sj, weights, uniform(key, block.number + i), w, row.n)
+        for s in range(S):
+            row.n[s] = 0
 
 
 @compiled
-def draw_pairs(block, tables, key, sums, lo, hi):
+def draw_pairs(block, tables, key, sums, pairs, lo, hi):
     """For each of the rows lo .. hi - 1 two labels, by x and φ alone, and the cells that have one of them jointly, given φ."""
-    S, lanes = len(tables.a), len(sums) // ROWS
-    block, tables = borrow(block), borrow(tables)
-    chance, odds, w = np.zeros((MOST + 1, MOST + 1)), np.empty(MOST), np.empty(max(S, MOST + 1))
-    cells = np.empty(len(tables.rise) // lanes, np.int64)
+    lanes = len(sums) // ROWS
     for i0 in range(lo, hi, ROWS):
         i1 = min(i0 + ROWS, hi)
         block_sums(block, tables.log_phi, lanes, i0, i1, sums)
@@ -68,9 +83,9 @@ def draw_pairs(block, tables, key, sums, lo, hi):
                 continue
             xi, zi = span(block.x, start, size), span(block.z, start, size)
             row_key = derive(key, block.number + i)
-            a, b = two_labels(xi, tables, lanes, sums, (i - i0) * lanes, row_key, w)
+            a, b = two_labels(xi, tables, lanes, sums, (i - i0) * lanes, row_key, pairs.weight)
             if a != b:
-                draw_two(xi, zi, a, b, tables, lanes, row_key, cells, odds, chance, w)
+                draw_two(xi, zi, a, b, tables, lanes, row_key, pairs)
 
 
 @inner
@@ -104,9 +119,9 @@ def two_labels(x, tables, lanes, sums, at, key, w):
 
 
 @inner
-def draw_two(x, z, a, b, tables, lanes, key, cells, odds, chance, w):
+def draw_two(x, z, a, b, tables, lanes, key, pairs):
     """The cells that have label a or b, at most MOST of them, drawn jointly."""
-    m, n_b = 0, 0
+    cells, odds, chance, m, n_b = pairs.cells, pairs.odds, pairs.chance, 0, 0
     for j in range(len(x)):
         if x[j] >= 0 and (z[j] == a or z[j] == b):
             cells[m] = j
@@ -115,7 +130,6 @@ def draw_two(x, z, a, b, tables, lanes, key, cells, odds, chance, w):
     n, first = min(m, MOST), 0
     if m > MOST:  # others stay as they are
         first = np.int64(uniform(key, FIRST) * (m - MOST + 1))
-    # chance[t, k]: that k of the first t cells take b, if each takes it with probability odds[t] = φ_b / (φ_a + φ_b)
     chance[0, 0] = 1.0
     for t in range(n):
         j = cells[first + t]
@@ -124,8 +138,10 @@ def draw_two(x, z, a, b, tables, lanes, key, cells, odds, chance, w):
         p = phi_b / (phi_a + phi_b)
         odds[t] = p
         n_b -= z[j] == b
-        add_cell(chance[t], chance[t + 1], p, t)
-    k = draw_number(n, m - n - n_b, n_b, a, b, tables.rise, lanes, uniform(key, NUMBER), chance[n], w)
+        chance[t, t + 1], chance[t + 1, 0] = 0.0, (1.0 - p) * chance[t, 0]
+        for k in range(t + 1):
+            chance[t + 1, k + 1] = (1.0 - p) * chance[t, k + 1] + p * chance[t, k]
+    k = draw_number(n, m - n - n_b, n_b, a, b, tables.rise, lanes, uniform(key, NUMBER), pairs)
     for t in range(n - 1, -1, -1):
         takes_b = k > 0 and uniform(key, EACH + t) * chance[t + 1, k] < odds[t] * chance[t, k - 1]
         z[cells[first + t]] = b if takes_b else a
@@ -133,24 +149,16 @@ def draw_two(x, z, a, b, tables, lanes, key, cells, odds, chance, w):
 
 
 @inner
-def add_cell(before, after, p, t):
-    """The distribution of a sum of t trials, and of one more with probability p."""
-    before[t + 1], after[0] = 0.0, (1.0 - p) * before[0]
-    for k in range(t + 1):
-        after[k + 1] = (1.0 - p) * before[k + 1] + p * before[k]
-
-
-@inner
-def draw_number(n, n_a, n_b, a, b, rise, lanes, u, chance, w):
+def draw_number(n, n_a, n_b, a, b, rise, lanes, u, pairs):
     """How many of n cells take b, if n_a and n_b others have the labels.
 
     k ∝ chance_k (α β_a)^(n_a + n − k) (α β_b)^(n_b + k)
     """
-    top = -np.inf
+    chance, w, top = pairs.chance, pairs.weight, -np.inf
     for k in range(n + 1):
         w[k] = rise[(n_a + n - k) * lanes + a] + rise[(n_b + k) * lanes + b]
-        if chance[k] > 0.0:
+        if chance[n, k] > 0.0:
             top = max(top, w[k])
     for k in range(n + 1):
-        w[k] = chance[k] * exp(w[k] - top) if chance[k] > 0.0 else 0.0
+        w[k] = chance[n, k] * exp(w[k] - top) if chance[n, k] > 0.0 else 0.0
     return categorical(w, n + 1, u)

@@ -12,7 +12,7 @@ from ..compiling import compiled, inner
 from ..equations import row_weight
 from ..rng import derive, uniform
 from .cells import all_stay, move_cells, move_one_label
-from .intrinsics import WIDTH, borrow, span
+from .intrinsics import WIDTH, span
 from .labels import count_gaps, move_counts, note_row, note_whole, rename_cells, row_labels, used_labels
 from .lanes_math import may_win
 from .relabel import group_sums, relabel_row, relabel_whole
@@ -25,8 +25,8 @@ def score_p(block, log_weight, copies, key, best, lo, hi):
     """The best of the candidates lo .. hi - 1 for each cluster, by log weight + Gumbel noise: a draw without gathering."""
     S = copies.top.shape[1]
     lanes = len(best.sums) // ROWS
-    block, adds, top, log_weight = borrow(block), borrow(copies.adds), borrow(copies.top), borrow(log_weight)
-    score, row, sums = borrow(best)
+    adds, top = copies
+    score, row, sums = best
     for s in range(S):
         score[s], row[s] = -np.inf, -1
     for m0 in range(lo, hi, ROWS):
@@ -70,7 +70,6 @@ def update_z(block, tables, by_cell, key, row, tally, sums, lo, hi):
     """Relabel and cell moves of the rows lo .. hi - 1 given φ, but held ones. Leaves the change of counts in the tally."""
     S, gaps = len(tables.a), block.gaps
     lanes = len(sums) // ROWS
-    block, tables, row, tally, sums = borrow(block), borrow(tables), borrow(row), borrow(tally), borrow(sums)
     one, delta = block.one, tally.delta
     for i0 in range(lo, hi, ROWS):
         i1 = min(i0 + ROWS, hi)
@@ -85,7 +84,7 @@ def update_z(block, tables, by_cell, key, row, tally, sums, lo, hi):
                 n = n_cells - count_gaps(xi) if gaps else n_cells
                 if n == 0:
                     continue
-                own = one[i]
+                own = np.int64(one[i])
                 if not held:
                     own = relabel_whole(tables.rise, uniform(row_key, n_cells), sums, at, lanes, own, n, row)
                     if own != one[i]:

@@ -34,6 +34,7 @@ from .intrinsics import (
 from .lanes_math import draw_log_gammas, exp_lanes, log_lanes
 
 ROWS = 32  # rows whose sums are made together
+AHEAD = 6  # numbers of a cell whose next label is foreseen, beside one for each label
 CACHED_RISES = 1 << 22  # entries of log Γ kept in tables
 SMALLEST = 1e-37  # of φ: still a normal float32
 
@@ -81,6 +82,7 @@ class RowScratch(NamedTuple):
     rare: np.ndarray  # (W,) bool
     cells: np.ndarray  # (3, W) float32
     where: np.ndarray  # (W + 1,) rows of a table
+    ahead: np.ndarray  # ((S + AHEAD) · WIDTH,) float32, see `cells.foresee`
 
 
 class Tally(NamedTuple):
@@ -165,6 +167,7 @@ def make_scratch(book, S, width):
         rare=alone(width, dtype=np.bool_),
         cells=alone((3, width), dtype=np.float32),
         where=alone(width + 1, dtype=np.int64),
+        ahead=alone((S + AHEAD) * WIDTH, dtype=np.float32),
     )
     row.barred[S:] = -np.inf
     phi = PhiScratch(

@@ -17,7 +17,7 @@ from ...state import Cells, Data, Hyper, longest, smallest_int
 from ...storage import Mapped, copy_file
 from ..contract import Best, Candidates, Counts, Moved
 from ..cpu.engine import NONE, Block, CpuCandidates
-from ..cpu.means import OVERLAP_UNIT, add_memberships, add_overlap, fill_counts, find_single, spell_out
+from ..cpu.means import OVERLAP_UNIT, add_memberships, add_overlap, add_z_counts, find_single, spell_out
 from ..cpu.rows import score_p, update_z
 from ..cpu.tables import Copies, Scratch, Tables
 from ..cpu.threads import Part, Threads
@@ -73,8 +73,14 @@ class DiskRows:
                 work(block)
 
     def recount(self, n_values: int) -> Counts:
-        counts = Counts(np.zeros((n_values, self.S), dtype=np.int32), np.zeros((self.S, self.longest + 1), dtype=np.int64))
-        self.each_block(lambda block: fill_counts(block, *counts))
+        counts = Counts.none(n_values, self.S, self.longest)
+
+        def work(scratch: Scratch, b: int, _: int) -> None:
+            scratch.tally.clear()
+            with self.block(b) as block:
+                add_z_counts(block, scratch.row.n, scratch.tally.delta, scratch.tally.n_rows, 0, block.size)
+
+        self.threads.each(self.blocks, work, lambda scratch: counts.add(scratch.tally))
         return counts
 
     def update_z(self, tables: Tables, key: np.uint64, by_cell: bool = True) -> Moved:
@@ -115,15 +121,24 @@ class DiskRows:
         return shown
 
     def overlap(self) -> np.ndarray:
-        total = np.zeros((self.S, self.S), dtype=np.int64)
-        self.each_block(lambda block: add_overlap(block, self.memberships[rows_of(block)], total))
-        return total / OVERLAP_UNIT
+        totals: list[np.ndarray] = []
 
-    def add_memberships(self, hyper: Hyper, to: np.ndarray, weight: float) -> None:
-        def work(_: Scratch, b: int, __: int) -> None:
+        def work(scratch: Scratch, b: int, _: int) -> None:
+            total = np.zeros((self.S, self.S), dtype=np.int64)
             with self.block(b) as block:
                 mean = self.memberships[rows_of(block)]
-                add_memberships(block, hyper.alpha, hyper.beta, to, weight, mean, 0, block.size)
+                add_overlap(block, mean, scratch.row.n, scratch.row.used, total, 0, block.size)
+            totals.append(total)
+
+        self.threads.each(self.blocks, work)
+        return sum(totals) / OVERLAP_UNIT
+
+    def add_memberships(self, hyper: Hyper, to: np.ndarray, weight: float) -> None:
+        def work(scratch: Scratch, b: int, _: int) -> None:
+            n, used = scratch.row.n, scratch.row.used
+            with self.block(b) as block:
+                mean = self.memberships[rows_of(block)]
+                add_memberships(block, hyper.alpha, hyper.beta, to, weight, mean, n, used, 0, block.size)
 
         self.threads.each(self.blocks, work)
 
