@@ -266,20 +266,19 @@ def list_copied(book, u, omega):
 def draw_bag_gammas(book, hyper, state, copied, key, bags, chunks, scratch, lo, hi):
     """Gamma(g_sb(v) + n_sv) draws of the chunks lo .. hi - 1, which φ_sb are made of by dividing by their sum.
 
-    copied: from `list_copied`. As many items are drawn together as fill whole lanes.
+    copied: from `list_copied`. WIDTH items are drawn together: they fill whole lanes.
     """
     keys, numbers, shapes, log_phi = scratch.keys, scratch.numbers, scratch.shapes, bags.log_phi
-    S, lanes = state.n_sv.shape[1], bags.sums.shape[1]
-    few = (len(shapes) - WIDTH) // S  # `together`
+    S, lanes, counts = state.n_sv.shape[1], bags.sums.shape[1], state.n_sv.reshape(-1)
     for k in range(lo, hi):
         j, end = book.n_single + chunks[k, 0], chunks[k, 2]
-        for i in range(few * S):
+        for i in range(WIDTH * S):
             keys[i] = derive(key, j * S + i % S)
         bags.sums[k] = 0.0
         sums, at = bags.sums[k], draws_of(book, chunks, k, S, lanes)
-        for v in range(chunks[k, 1], end, few):
-            some = min(few, end - v)
-            fill_shapes(book, hyper, state, copied, v, some, shapes)
+        for v in range(chunks[k, 1], end, WIDTH):
+            some = min(WIDTH, end - v)
+            fill_shapes(book, hyper, counts, S, copied, v, some, shapes)
             draw_log_gammas(keys, numbers, v - book.offset[j], shapes, some * S, log_phi, at)
             for s in range(0, lanes, WIDTH):
                 part = wide_load(sums, s, WIDTH)
@@ -297,10 +296,10 @@ def draws_of(book, chunks, k, S, lanes):
 
 
 @inner
-def fill_shapes(book, hyper, state, copied, v, some, shapes):
-    """g_sb + n_s of the items v .. v + some - 1, side by side."""
-    counts, S, start, width = state.n_sv.reshape(-1), state.n_sv.shape[1], book.offset[book.n_single], state.u.shape[1]
-    first, then = copied
+def fill_shapes(book, hyper, counts, S, copied, v, some, shapes):
+    """g_sb + n_s of the items v .. v + some - 1, side by side; counts is n_sv.flat."""
+    start, (first, then) = book.offset[book.n_single], copied
+    width = len(then) // S
     for i in range(some):
         plain = item_g(book, hyper, False, v + i)
         for s in range(0, S, WIDTH):
@@ -308,7 +307,7 @@ def fill_shapes(book, hyper, state, copied, v, some, shapes):
         place = first[v + i - start]
         while place >= 0:
             s = place // width
-            shapes[i * S + s] = item_g(book, hyper, True, v + i) + state.n_sv[v + i, s]
+            shapes[i * S + s] = item_g(book, hyper, True, v + i) + counts[(v + i) * S + s]
             place = then[place]
 
 

@@ -3,7 +3,7 @@
 Tables have a row 0 for missing cells: value v is at v + 1. A missing cell adds nothing to a sum and never moves.
 """
 
-from math import exp, gcd
+from math import exp
 from typing import NamedTuple
 
 import numpy as np
@@ -98,11 +98,11 @@ class Tally(NamedTuple):
 
 
 class PhiScratch(NamedTuple):
-    """For the feature, or the few items of a bag, at hand: items side by side, label after label, fill whole lanes."""
+    """For the feature at hand, or for WIDTH items of a bag: side by side, label after label, these fill whole lanes."""
 
     g: np.ndarray  # (V, S) float64
     log_phi: np.ndarray  # (V · lanes,) float32
-    keys: np.ndarray  # (together · S and some lanes,) uint64, of (item, label)
+    keys: np.ndarray  # (WIDTH · S and some lanes,) uint64, of (item, label)
     numbers: np.ndarray  # the same, int64: which of the items
     shapes: np.ndarray  # the same, float32
 
@@ -128,11 +128,6 @@ class Scratch(NamedTuple):
 
 def lanes_for(S):
     return -(-S // WIDTH) * WIDTH
-
-
-def together(S):
-    """Fewest items whose S labels each, side by side, fill whole lanes."""
-    return WIDTH // gcd(S, WIDTH)
 
 
 def alone(shape, dtype=np.float64):
@@ -173,7 +168,7 @@ def make_scratch(book, S, width):
         where=alone(width + 1, dtype=np.int64),
     )
     row.barred[S:] = -np.inf
-    side_by_side = together(S) * S + WIDTH
+    side_by_side = WIDTH * S + WIDTH
     phi = PhiScratch(
         g=alone((widest, S)),
         log_phi=alone(widest * lanes_for(S), dtype=np.float32),
