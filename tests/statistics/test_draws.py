@@ -118,11 +118,11 @@ def test_log_gamma(shape):
 
 @njit
 def run_lanes(draw, shapes, S, key, out):
-    keys = np.empty(len(shapes), dtype=np.uint64)
+    keys, numbers = np.empty(len(shapes), dtype=np.uint64), np.zeros(len(shapes), dtype=np.int64)
     for s in range(len(shapes)):
         keys[s] = rng.derive(key, s)
     for i in range(len(out)):
-        draw(keys, i, shapes, S, out[i], 0)
+        draw(keys, numbers, i, shapes, S, out[i], 0)
 
 
 def draw_lanes(draw, S=5):

@@ -119,8 +119,8 @@ class ClusterExplanation(Explanation):
     @property
     def like(self) -> str:
         """Which case stands for it, and how probable that is."""
-        if len(self.stand_ins) > 1:
-            return f"like {any_of([str(case) for case in self.stand_ins])}: several cases would do as well"
+        if others := self.stand_ins[1:]:
+            return f"like {self.prototype}; {any_of([str(case) for case in others])} would do as well"
         if not self.prototype.member:
             return f"like {self.prototype}, which is not a member"
         return f"like {self.prototype}" + ("" if self.prototype.probability else ", its most typical member; no draw chose one")

@@ -18,6 +18,8 @@ from .cpu.bags import (
     draw_bag_gammas,
     draw_t,
     fill_bag_phi,
+    forget_items,
+    list_copied,
     make_bag_tables,
     prior_lanes,
     update_bag_evidence,
@@ -93,16 +95,16 @@ class Driver:
         )
         if not len(chunks):
             return
-        on = state.omega.any(axis=0)
+        copied = list_copied(book, state.u, state.omega)
         self.threads.each(
             self.chunk_parts,
-            lambda scratch, lo, hi: draw_bag_gammas(book, hyper, state, on, key, bags, chunks, scratch.phi, lo, hi),
+            lambda scratch, lo, hi: draw_bag_gammas(book, hyper, state, copied, key, bags, chunks, scratch.phi, lo, hi),
         )
         total = np.add.reduceat(bags.sums, np.searchsorted(chunks[:, 0], np.arange(book.n_bags)))
         log_total = np.log(total).astype(np.float32).reshape(-1)
         self.threads.each(
             self.chunk_parts,
-            lambda scratch, lo, hi: fill_bag_phi(book, log_total, tables, bags, chunks, lo, hi),
+            lambda scratch, lo, hi: fill_bag_phi(book, log_total, tables, bags, chunks, scratch.phi.log_phi, lo, hi),
         )
 
     def update_p_omega(self, hyper: Hyper, state: State, candidates: Candidates, key: np.uint64, blocked: bool = True) -> float:
@@ -114,8 +116,9 @@ class Driver:
         subspaces = Subspaces(state.omega, self.omega_held, hyper.q, blocked)
         self.update_evidence(hyper, state, subspaces, key)
         best = candidates.score(self.copies, np.uint64(derive(key, PROTOTYPE)))
-        state.p[:], state.u[:] = best.row, best.codes
         book, omega_key, prob = self.book, np.uint64(derive(key, SUBSPACE)), state.omega_prob
+        forget_items(book, state.u, state.omega, prob)
+        state.p[:], state.u[:] = best.row, best.codes
         evidence = update_omega(book.n_single, state.u, self.evidence, subspaces, omega_key, prob)
         rise = self.tables.rise.reshape(state.n_rows.shape[1], -1)[:, : len(state.p)]
         rows = (state.n_rows * rise.T).sum() - self.row_const

@@ -192,7 +192,7 @@ def cut_of(source: str, separator: str, stop_words: list[str] | str | None = Non
         from sklearn.feature_extraction.text import CountVectorizer
 
         analyse: Cut = CountVectorizer(stop_words=stop_words).build_analyzer()
-        return analyse
+        return lambda text: list(dict.fromkeys(analyse(text)))  # once: a word that was used is likely to be used again
     if separator:
         return lambda cell: [part for part in map(str.strip, cell.split(separator)) if part]
     return None

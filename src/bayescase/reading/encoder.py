@@ -59,7 +59,8 @@ class CaseEncoder(TransformerMixin, BaseEstimator):
         {"tags": ";"}.
     texts : column or list of columns, default=None
         Columns (name or position) of texts. Each is a bag of its words, as scikit-learn's CountVectorizer finds them: in lower
-        case, of two or more letters or digits. Words of new texts that the fit did not have are passed over.
+        case, of two or more letters or digits; each word once, however often it occurs. Words of new texts that the fit did
+        not have are passed over.
     stop_words : "english" or list of str, default=None
         Words of texts that are no items.
     min_cases : int or mapping, default=1

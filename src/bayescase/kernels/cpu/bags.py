@@ -14,9 +14,9 @@ from ..rng import derive, log_gamma, uniform
 from .intrinsics import (
     WIDTH,
     add,
-    add_to,
     div,
     every,
+    first_lanes,
     larger,
     largest,
     load,
@@ -29,6 +29,7 @@ from .intrinsics import (
     wide_every,
     wide_load,
     wide_store,
+    widen,
     zeros,
 )
 from .lanes_math import draw_log_gammas, exp_lanes, log_lanes, wide_log
@@ -46,7 +47,7 @@ class BagTables(NamedTuple):
 
     n: np.ndarray  # (bags, S) cells
     log_t: np.ndarray  # (bags, lanes)
-    log_phi: np.ndarray  # (items · lanes,) float32
+    log_phi: np.ndarray  # (items · S and some lanes for each chunk,) float32: Gamma draws
     q: np.ndarray  # (items · lanes,) float32; (0,) if some q is next to 0 or 1
     sums: np.ndarray  # (chunks, lanes) Σ_v of Gamma draws
     part: np.ndarray  # (chunks,) Σ_sv log Γ(λ(v) + n_sv) / Γ(λ(v))
@@ -58,7 +59,7 @@ def make_bag_tables(book, S):
     return BagTables(
         n=np.zeros((n_bags, S)),
         log_t=np.zeros((n_bags, lanes_for(S))),
-        log_phi=np.zeros(items * lanes_for(S), dtype=np.float32),
+        log_phi=np.zeros(items * S + chunks * lanes_for(S), dtype=np.float32),
         q=np.zeros(0, dtype=np.float32),
         sums=np.zeros((chunks, lanes_for(S))),
         part=np.zeros(chunks),
@@ -197,30 +198,41 @@ def update_bag_evidence(book, hyper, n_sv, subspaces, evidence, adds, bags, chun
 
 
 @compiled
+def forget_items(book, u, omega, prob):
+    """ω and its probability back to 0 for the items of the last prototypes. All others, and these are many, are 0 already."""
+    for s in range(len(u)):
+        for k in range(book.n_single, u.shape[1]):
+            if u[s, k] < 0:  # no more items
+                break
+            omega[s, book.column[u[s, k]]], prob[s, book.column[u[s, k]]] = False, 0.0
+
+
+@compiled
 def update_bag_omega(book, hyper, u, evidence, subspaces, key, bags, prob):
-    """ω_sv of the items of the prototypes, given t; prob[s, d] = p(ω = 1 | rest).
+    """ω_sv of the items of the prototypes, given t; prob[s, d] = p(ω = 1 | rest). All are 0 before.
 
     Returns log p(ω) + Σ ω (rise(λ(v) (1 + c), n) − rise(λ(v), n)) − Σ_sb rise(G_sb, n_sb): with t integrated out again.
     """
     omega, q, held = subspaces.omega, subspaces.q, subspaces.held
     S, P, total = omega.shape[0], book.n_single, 0.0
+    prior = log_odds = log_q = log_not = -1.0
     for s in range(S):
         row_key = derive(key, s)
-        prob[s, P:] = 0.0
-        omega[s, P:] = False
         for k in range(P, u.shape[1]):
             v = u[s, k]
             if v < 0:  # no more items
                 break
             d, plain = book.column[v], hyper.lam * book.base[v]
             copied = g(plain, hyper.c, 1.0, 1.0)
-            logit = omega_logit(q[s, d], evidence[v, s])
+            if q[s, d] != prior:  # most are the same
+                prior = q[s, d]
+                log_odds, log_q, log_not = omega_logit(prior, 0.0), log(prior), log(1.0 - prior)
             if len(held) > 0 and held[s, d] >= 0:
                 prob[s, d] = omega[s, d] = held[s, d]
             else:
-                prob[s, d] = 1.0 / (1.0 + exp(-logit))
+                prob[s, d] = 1.0 / (1.0 + exp(-(log_odds + evidence[v, s])))
                 omega[s, d] = uniform(row_key, d) < prob[s, d]
-                total += log(q[s, d]) if omega[s, d] else log(1.0 - q[s, d])
+                total += log_q if omega[s, d] else log_not
             if omega[s, d]:  # E without the part of t
                 total += evidence[v, s] - (copied - plain) * bags.log_t[book.feature[v] - P, s]
         for b in range(len(bags.n)):
@@ -235,44 +247,86 @@ def item_g(book, hyper, u_on, v):
     return g(hyper.lam * book.base[v], hyper.c, u_on, 1.0)
 
 
+def list_copied(book, u, omega):
+    """(first place in u.flat where an item is copied, −1 if nowhere; the next place after each): few, where ω has many."""
+    first, then = np.full(len(book.column) - book.offset[book.n_single], -1), np.empty(u.size, dtype=np.int64)
+    fill_copied(book, u, omega, first, then)
+    return first, then
+
+
 @compiled
-def draw_bag_gammas(book, hyper, state, on, key, bags, chunks, scratch, lo, hi):
+def fill_copied(book, u, omega, first, then):
+    start, width = book.offset[book.n_single], u.shape[1]
+    for s in range(len(u)):
+        for k in range(book.n_single, width):
+            v = u[s, k]
+            if v < 0:  # no more items
+                break
+            if omega[s, book.column[v]]:
+                then[s * width + k], first[v - start] = first[v - start], s * width + k
+
+
+@compiled
+def draw_bag_gammas(book, hyper, state, copied, key, bags, chunks, scratch, lo, hi):
     """Gamma(g_sb(v) + n_sv) draws of the chunks lo .. hi - 1, which φ_sb are made of by dividing by their sum.
 
-    on[d]: does any cluster copy the item of column d?
+    copied: from `list_copied`. WIDTH items are drawn together: they fill whole lanes.
     """
-    n_sv, S, first = state.n_sv, state.n_sv.shape[1], book.offset[book.n_single]
-    counts = n_sv.reshape(-1)
-    keys, shapes, log_phi = scratch.keys, scratch.shapes, bags.log_phi
-    lanes = len(shapes)
+    keys, numbers, shapes, log_phi = scratch.keys, scratch.numbers, scratch.shapes, bags.log_phi
+    S, lanes, counts = state.n_sv.shape[1], bags.sums.shape[1], state.n_sv.reshape(-1)
     for k in range(lo, hi):
-        j = book.n_single + chunks[k, 0]
-        for s in range(S):
-            keys[s] = derive(key, j * S + s)
+        j, end = book.n_single + chunks[k, 0], chunks[k, 2]
+        for i in range(WIDTH * S):
+            keys[i] = derive(key, j * S + i % S)
         bags.sums[k] = 0.0
-        sums = bags.sums[k]
-        for v in range(chunks[k, 1], chunks[k, 2]):
-            at, plain = (v - first) * lanes, item_g(book, hyper, False, v)
+        sums, at = bags.sums[k], draws_of(book, chunks, k, S, lanes)
+        for v in range(chunks[k, 1], end, WIDTH):
+            some = min(WIDTH, end - v)
+            fill_shapes(book, hyper, counts, S, copied, v, some, shapes)
+            draw_log_gammas(keys, numbers, v - book.offset[j], shapes, some * S, log_phi, at)
             for s in range(0, lanes, WIDTH):
-                store(shapes, s, narrow(add(wide_every(plain), wide_load(counts, v * S + s, S - s))))
-            for s in range(S if on[book.column[v]] else 0):
-                shapes[s] = item_g(book, hyper, state.omega[s, book.column[v]], v) + n_sv[v, s]
-            draw_log_gammas(keys, v - book.offset[j], shapes, S, log_phi, at)
-            for s in range(0, lanes, WIDTH):
-                add_to(sums, s, exp_lanes(load(log_phi, at + s)))
+                part = wide_load(sums, s, WIDTH)
+                for i in range(some):
+                    drawn = first_lanes(load(log_phi, at + i * S + s), S - s, np.float32(0.0))
+                    part = add(part, widen(exp_lanes(drawn)))
+                wide_store(sums, s, part, WIDTH)
+            at += some * S
+
+
+@inner
+def draws_of(book, chunks, k, S, lanes):
+    """Where the draws of chunk k begin: item after item, label after label, and room for the last lanes."""
+    return (chunks[k, 1] - book.offset[book.n_single]) * S + k * lanes
+
+
+@inner
+def fill_shapes(book, hyper, counts, S, copied, v, some, shapes):
+    """g_sb + n_s of the items v .. v + some - 1, side by side; counts is n_sv.flat."""
+    start, (first, then) = book.offset[book.n_single], copied
+    width = len(then) // S
+    for i in range(some):
+        plain = item_g(book, hyper, False, v + i)
+        for s in range(0, S, WIDTH):
+            store(shapes, i * S + s, narrow(add(wide_every(plain), wide_load(counts, (v + i) * S + s, S - s))))
+        place = first[v + i - start]
+        while place >= 0:
+            s = place // width
+            shapes[i * S + s] = item_g(book, hyper, True, v + i) + counts[(v + i) * S + s]
+            place = then[place]
 
 
 @compiled
-def fill_bag_phi(book, log_total, tables, bags, chunks, lo, hi):
-    """φ_sb of the chunks lo .. hi - 1 to the tables of rows; log_total is (bags · lanes,)."""
-    first = book.offset[book.n_single]
-    lanes, log_phi = len(tables.phi) // tables.leave.shape[1], bags.log_phi
+def fill_bag_phi(book, log_total, tables, bags, chunks, log_phi, lo, hi):
+    """φ_sb of the chunks lo .. hi - 1 to the tables of rows; log_total is (bags · lanes,), log_phi for the item at hand."""
+    S, lanes = len(tables.a), bags.sums.shape[1]
     for k in range(lo, hi):
+        at = draws_of(book, chunks, k, S, lanes)
         for v in range(chunks[k, 1], chunks[k, 2]):
-            at = (v - first) * lanes
             for s in range(0, lanes, WIDTH):
-                store(log_phi, at + s, sub(load(log_phi, at + s), load(log_total, chunks[k, 0] * lanes + s)))
-            fill_row(tables, log_phi, at, v + 1, lanes)
+                value = sub(load(bags.log_phi, at + s), load(log_total, chunks[k, 0] * lanes + s))
+                store(log_phi, s, first_lanes(value, S - s, np.float32(0.0)))
+            fill_row(tables, log_phi, np.int64(0), v + 1, lanes)
+            at += S
 
 
 @compiled

@@ -154,16 +154,18 @@ def no_number(typing_context, lanes):
 
 
 @intrinsic
-def log_gamma_lanes(typing_context, keys, index, number, shapes):
+def log_gamma_lanes(typing_context, keys, numbers, index, number, shapes):
     """log of Gamma(shape, 1) draws for shapes[index : index + WIDTH], a flat float32 array; ∞ if rejected, NaN if undecided.
 
-    Lane k is the draw of the key derive(keys[index + k], number); keys is a flat uint64 array.
+    Lane k is the draw of the key derive(keys[index + k], numbers[index + k] + number); keys and numbers are flat, of 64 bits.
     """
 
     def generate(context, builder, signature, args):
-        keys = builder.load(address(context, builder, signature.args[0], args[0], args[1], _I64), align=8)
-        shape = builder.load(address(context, builder, signature.args[3], args[3], args[1], F32), align=4)
-        h = _hash(builder, keys, _every(builder, args[2], _I64))
+        keys, numbers = (
+            builder.load(address(context, builder, signature.args[k], args[k], args[2], _I64), align=8) for k in (0, 1)
+        )
+        shape = builder.load(address(context, builder, signature.args[4], args[4], args[2], F32), align=4)
+        h = _hash(builder, keys, builder.add(numbers, _every(builder, args[3], _I64)))
         u1, u2 = _uniforms(builder, h)
         u3, u4 = _uniforms(builder, _hash(builder, h, _const(0, _I64)))
         kind = ir.FunctionType(F32, [F32])
@@ -191,7 +193,7 @@ def log_gamma_lanes(typing_context, keys, index, number, shapes):
         left = builder.select(rejected, _const(float("inf")), _const(float("nan")))
         return builder.select(accepted, value, left)
 
-    return LANES(keys, types.intp, types.int64, shapes), generate
+    return LANES(keys, numbers, types.intp, types.int64, shapes), generate
 
 
 @intrinsic
@@ -244,14 +246,18 @@ def half(bits):
 
 
 @inner
-def draw_log_gammas(keys, number, shapes, S, out, at):
-    """out[at + s] = log of a Gamma(shapes[s], 1) draw of the key derive(keys[s], number) for S labels; 0 in the other lanes."""
-    for s0 in range(0, len(shapes), WIDTH):
-        drawn = first_lanes(log_gamma_lanes(keys, s0, number, shapes), S - s0, np.float32(0.0))
-        store(out, at + s0, drawn)
-        left, s = no_number(drawn), s0
+def draw_log_gammas(keys, numbers, number, shapes, n, out, at):
+    """out[at + k] = log of a Gamma(shapes[k], 1) draw of the key derive(keys[k], numbers[k] + number) for k < n.
+
+    The arrays are as long as n lanes need; of the last ones, those from n on get 0.
+    """
+    for k0 in range(0, n, WIDTH):
+        drawn = first_lanes(log_gamma_lanes(keys, numbers, k0, number, shapes), n - k0, np.float32(0.0))
+        store(out, at + k0, drawn)
+        left, k = no_number(drawn), k0
         while left:
             if left & 1:
-                out[at + s] = log_gamma_again(np.float64(shapes[s]), derive(keys[s], number), out[at + s] == np.inf)
+                key = derive(keys[k], numbers[k] + number)
+                out[at + k] = log_gamma_again(np.float64(shapes[k]), key, out[at + k] == np.inf)
             left >>= 1
-            s += 1
+            k += 1

@@ -100,12 +100,13 @@ class Tally(NamedTuple):
 
 
 class PhiScratch(NamedTuple):
-    """For the feature at hand."""
+    """For the feature at hand, or for WIDTH items of a bag: side by side, label after label, these fill whole lanes."""
 
     g: np.ndarray  # (V, S) float64
     log_phi: np.ndarray  # (V · lanes,) float32
-    keys: np.ndarray  # (lanes,) uint64
-    shapes: np.ndarray  # (lanes,) float32
+    keys: np.ndarray  # (WIDTH · S and some lanes,) uint64, of (item, label)
+    numbers: np.ndarray  # the same, int64: which of the items
+    shapes: np.ndarray  # the same, float32
 
 
 class BestScratch(NamedTuple):
@@ -170,12 +171,15 @@ def make_scratch(book, S, width):
         ahead=alone((S + AHEAD) * WIDTH, dtype=np.float32),
     )
     row.barred[S:] = -np.inf
+    side_by_side = WIDTH * S + WIDTH
     phi = PhiScratch(
         g=alone((widest, S)),
         log_phi=alone(widest * lanes_for(S), dtype=np.float32),
-        keys=alone(lanes_for(S), dtype=np.uint64),
-        shapes=alone(lanes_for(S), dtype=np.float32),
+        keys=alone(side_by_side, dtype=np.uint64),
+        numbers=alone(side_by_side, dtype=np.int64),
+        shapes=alone(side_by_side, dtype=np.float32),
     )
+    phi.numbers[:] = np.arange(side_by_side) // S
     phi.shapes[:] = 1.0  # in lanes that no label has
     sums, score = alone(ROWS * lanes_for(S)), alone(lanes_for(S))
     score[S:] = np.inf
@@ -328,8 +332,8 @@ def fill_g(book, hyper, j, u, omega_sj, out, base, s):
 def update_phi(book, hyper, state, key, tables, scratch, lo, hi):
     """φ_sj ~ Dirichlet(g_sj + n_sj·) for the features lo .. hi - 1: Gamma draws, divided by their sum."""
     n_sv, S = state.n_sv, state.n_sv.shape[1]
-    g_v, log_phi, keys, shapes = scratch
-    lanes = len(shapes)
+    g_v, log_phi, keys, numbers, shapes = scratch
+    lanes = len(tables.phi) // tables.leave.shape[1]
     for j in range(lo, hi):
         v0, v1 = book.offset[j], book.offset[j + 1]
         for s in range(S):
@@ -338,7 +342,7 @@ def update_phi(book, hyper, state, key, tables, scratch, lo, hi):
         for v in range(v1 - v0):
             for s in range(S):
                 shapes[s] = g_v[v, s] + n_sv[v0 + v, s]
-            draw_log_gammas(keys, v, shapes, S, log_phi, v * lanes)
+            draw_log_gammas(keys, numbers, v, shapes, S, log_phi, v * lanes)
         for s in range(0, lanes, WIDTH):
             normalise(log_phi, v1 - v0, lanes, s)
         for v in range(v1 - v0):
