@@ -62,11 +62,12 @@ from .sampling.diagnostics import Diagnostics
 from .sampling.hyper import Learnable
 from .sampling.large import Sample, check_large, find_results, join_results, open_large, prepare_large, save_results
 from .sampling.places import Place, Temporary, lost_tasks
-from .sampling.problem import Given, Pins, Settings, is_int, prepare
+from .sampling.problem import Given, Pins, Settings, prepare
 from .sampling.prototypes import Candidate
 from .sampling.results import KeptDraws
 from .sampling.run import Report, Run, Watch, run_to_end
 from .sampling.stored import sample_rows
+from .sampling.values import is_int
 from .state import Codes
 from .storage import FileFormatError
 

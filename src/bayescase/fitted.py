@@ -24,12 +24,13 @@ from .sampling.joining import Groups, join_posterior, order_groups
 from .sampling.large import Sample, summarise_large
 from .sampling.plan import Plan, Round
 from .sampling.posterior import AGREE, Posterior, equal_cases, summarise
-from .sampling.problem import Problem, is_int
+from .sampling.problem import Problem
 from .sampling.prototypes import NEVER, Candidate, Catalogue, prototype_posterior, rank_prototypes
 from .sampling.results import KeptDraws, kept_draws, mean_hyper
 from .sampling.run import Run
 from .sampling.structure import has_structure, without_structure
 from .sampling.tree import Found, Tree, make_tree
+from .sampling.values import is_int
 from .state import Data, Hyper
 
 FULL = 0.05  # if all clusters are in use with this probability, there may be more

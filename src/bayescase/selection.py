@@ -18,7 +18,7 @@ from .errors import ParameterError, ParameterTypeError, Setting
 from .estimator import BayesianCaseModel
 from .parameters import Seed
 from .reading.tables import TableLike, read
-from .sampling.problem import is_int
+from .sampling.values import is_int
 
 # The default model runs shorter than a fit for its own sake, with as many chains, since a better start helps more than a longer
 # run: on 12 simulated tables (120 cases, 10 features, 3 or 5 planted clusters) 100 sweeps of 4 chains recommend the planted

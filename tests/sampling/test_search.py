@@ -111,7 +111,9 @@ def strangers(n=300, P=12, S=5):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("more", [{}, {"alpha": 0.0, "c": "learn"}, {"n_clusters": "auto", "max_clusters": 6}, {"moves": True}])
+@pytest.mark.parametrize(
+    "more", [{}, {"alpha": 0.0, "c": "learn"}, {"n_clusters": "auto", "max_clusters": 6}, {"moves": "clusters"}]
+)
 def test_threads_and_checkpoints_do_not_change_a_result(tmp_path, monkeypatch, more):
     table, path = cases(), tmp_path / "run"
     whole = BayesianCaseModel(**SETTINGS | more, n_jobs=1).fit(table)

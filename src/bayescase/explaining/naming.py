@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import ParameterError
 from ..fitted import Fitted
-from ..sampling.problem import is_int
+from ..sampling.values import is_int
 from .telling import Told, tell_all
 from .values import Values
 from .words import clean, cut

@@ -6,8 +6,8 @@ import numpy as np
 
 from ..errors import ParameterError
 from ..fitted import Fitted
-from ..sampling.problem import is_int, is_real
 from ..sampling.tree import Join
+from ..sampling.values import is_int, is_real
 from .explanation import TreeExplanation
 from .parts import TreeNode
 from .view import View, view_of

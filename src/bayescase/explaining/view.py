@@ -9,8 +9,8 @@ import numpy as np
 
 from ..errors import ParameterError
 from ..fitted import Fitted
-from ..sampling.problem import is_int
 from ..sampling.prototypes import Candidate
+from ..sampling.values import is_int
 from .naming import names_of
 from .parts import Distinction, Prototype
 from .telling import Told, group, rest, tell_all

@@ -3,7 +3,6 @@
 `contract` says what an engine must offer, `open_engine` and `open_stored` choose one. `Driver` and `sweeps` move a chain.
 """
 
-from .cluster.engine import check_devices
 from .contract import Best, Candidates, Counts, Engine, Moved, Rows
 from .cpu.means import copied
 from .cpu.moves import Sides, Units, collect, fill_rough, split
@@ -12,7 +11,7 @@ from .cpu.profiles import best_profile, row_means, value_counts
 from .cpu.threads import Threads, threads_for
 from .driver import Driver, sweeps
 from .evidence import ClusterEvidence
-from .opening import check_device, fold_cases, open_engine, open_stored
+from .opening import check_device, check_devices, fold_cases, open_engine, open_stored
 from .rng import stream
 
 __all__ = [

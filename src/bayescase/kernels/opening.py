@@ -14,6 +14,7 @@ from ..reading.cache import Cached
 from ..state import Codebook, Codes, Data
 from ..storage import Mapped
 from .cluster.engine import ClusterEngine
+from .cluster.gpu import refusal
 from .contract import Engine
 from .cpu.engine import CpuEngine
 from .cpu.newcases import Given, fold_here
@@ -42,6 +43,14 @@ def check_device(device: Any, sampler: str) -> None:
             parameter=Setting("device", device),
             sampler=sampler,
         )
+
+
+def check_devices(client: Any, device: str) -> None:
+    """Raise unless every worker has the GPU that is asked for."""
+    if device.startswith("cuda"):
+        for worker, why in client.run(refusal, device).items():
+            if why is not None:
+                raise ParameterError("Worker {worker} has no GPU to use: {why}", worker=worker, why=why)
 
 
 def open_engine(data: Data, S: int, n_chains: int, n_jobs: int, device: str = "cpu", sampler: str = "rows") -> Engine:

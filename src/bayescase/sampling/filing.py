@@ -10,7 +10,8 @@ from ..reading.encoding import Encoding
 from ..state import Cells, Data, Hyper, longest, make_book
 from .hyper import LEARNED, Learn
 from .plan import MOVES, Plan, Round
-from .problem import STARTS, Problem, is_int
+from .problem import STARTS, Problem
+from .values import is_int
 
 NUMBERS = ("alpha", "lam", "c", "gamma")  # of Hyper; the rest are arrays
 

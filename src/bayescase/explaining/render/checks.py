@@ -6,7 +6,7 @@ from typing import Any
 
 from ...errors import ParameterError, ParameterTypeError, Setting
 from ...fitted import Fitted
-from ...sampling.problem import is_int
+from ...sampling.values import is_int
 from ..explanation import ClusterExplanation, ModelExplanation
 from ..parts import FeatureRole
 from ..words import cut, phrase

@@ -9,7 +9,7 @@ import numpy as np
 from ...errors import ParameterError, Setting
 from ...fitted import Fitted
 from ...sampling.posterior import AGREE
-from ...sampling.problem import is_int
+from ...sampling.values import is_int
 from ..clusters import explain
 from ..explanation import ClusterExplanation
 from ..words import counted, cut

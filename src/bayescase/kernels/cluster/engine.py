@@ -16,7 +16,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ...errors import ParameterError
 from ...reading.cache import Cached
 from ...state import Cells, Data, Hyper, longest, smallest_int
 from ...storage import Mapped
@@ -28,7 +27,6 @@ from ..cpu.threads import Threads
 from ..disk.blocks import join_taken
 from . import tasks
 from .blocks import Shape, Where
-from .gpu import refusal
 from .tasks import Files
 
 Each: TypeAlias = "dict[int, tuple[Any, ...]] | None"  # arguments by block
@@ -306,14 +304,6 @@ class ClusterCandidates:
             best.codes[s, : len(codes)] = codes
             best.log_weight[s] = self.log_weight[:][0, 0] if len(self.log_weight) == 1 else self.log_weight[m : m + 1][0, 0]
         return best
-
-
-def check_devices(client: Any, device: str) -> None:
-    """Raise unless every worker has the GPU that is asked for."""
-    if device.startswith("cuda"):
-        for worker, why in client.run(refusal, device).items():
-            if why is not None:
-                raise ParameterError("Worker {worker} has no GPU to use: {why}", worker=worker, why=why)
 
 
 class ClusterEngine:
