@@ -212,6 +212,16 @@ def test_two_features_that_go_together_are_no_clusters():
             assert min(lost_by_pair(left_out, a, b, ()).mean() for a, b in itertools.combinations(nodes, 2)) > 0.15
 
 
+def test_a_table_of_two_features_is_one_cluster():
+    """There is nothing in it but how the two go together."""
+    x = np.repeat([[0, 0], [1, 1], [2, 2]], 20, axis=0)
+    data = make_data(x + np.array([0, 3]), np.array([0, 3, 6]))
+    hyper = make_hyper(3, 2, alpha=0.0, lam=1.0, c=50.0, q=0.5)
+    tree = make_tree(Found(data, hyper, x[:, 0], np.tile([0, 20, 40], (1, 4, 1)), 0))
+    assert [join.loss for join in tree.joins] == pytest.approx([0.0, 0.0], abs=1e-9)
+    assert tree.number(1e-6) == 1
+
+
 def test_joins_are_in_the_order_of_what_their_groups_cost():
     """Two small clusters differ, but both belong to a large one: all three cost little per case, and are one at once."""
     sizes = {0: 100, 1: 100, 2: 1, 3: 1, 4: 2, 5: 102, 6: 202}

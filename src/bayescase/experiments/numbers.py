@@ -92,7 +92,7 @@ def figures(results: list[dict]) -> dict:
     figure.axes[0].set_ylabel("joined cases less\nprobable, in %", fontsize=NORMAL)
     for words, colour, style in (("fold()", ACCENT, "--"), ("classes", GREY, ":")):
         figure.axes[-1].plot([], [], label=words, color=colour, ls=style)
-    figure.axes[-1].legend(fontsize=SMALL, frameon=False, loc="lower right")
+    figure.axes[-1].legend(fontsize=SMALL, frameon=False, loc="lower left")
     return {"What each join costs, seed 0: dashed where `fold()` stops, dotted the number of classes": figure}
 
 
