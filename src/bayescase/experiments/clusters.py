@@ -131,7 +131,7 @@ def figures(results: list[dict]) -> dict:
         title(ax, f"{N:,} cases", 40)
         tidy(ax)
     figure.axes[0].set_ylabel("planted number ±1, in %", fontsize=NORMAL)
-    figure.axes[-1].legend(fontsize=SMALL, frameon=False, loc="lower left", bbox_to_anchor=(0.1, 0.0))
+    figure.axes[0].legend(fontsize=SMALL, frameon=False, loc="lower right")
     return {"How often the planted number is found, or one more or less, by the tolerance of fold": figure}
 
 
