@@ -295,8 +295,9 @@ class BayesianCaseClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         ----------
         n_clusters : int, default=None
             How many clusters; as many as the tolerance leaves if None.
-        tolerance : float, default=0.25
-            Two clusters are one if that makes their cases less probable by no more than this share.
+        tolerance : float, default=0.07
+            Clusters are one if that makes their cases less probable by no more than this share; that two features go together
+            in them does not count.
 
         Returns
         -------

@@ -890,7 +890,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
 
         Parameters
         ----------
-        tolerance : float, default=0.25
+        tolerance : float, default=0.07
             As for `fold`; it decides which number of clusters is recommended.
 
         Returns
@@ -919,9 +919,9 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         ----------
         n_clusters : int, default=None
             How many clusters; as many as the tolerance leaves if None.
-        tolerance : float, default=0.25
-            Small differences do not count: two clusters are one if that makes their cases less probable by no more than this
-            share. Clusters are joined in the order of the tree until the next ones are not.
+        tolerance : float, default=0.07
+            Small differences do not count: clusters are one if that makes their cases less probable by no more than this share.
+            Nor does it count that two features go together in them.
 
         Returns
         -------

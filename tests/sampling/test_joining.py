@@ -18,7 +18,7 @@ from bayescase.sampling.joining import (
     tell,
     value_counts,
 )
-from bayescase.sampling.tree import Found, Join, LeftOut, Tree, make_tree
+from bayescase.sampling.tree import Found, Join, LeftOut, in_order, make_tree
 from bayescase.state import Cells, make_data, make_hyper
 
 from ..statistics.problems import random_problem
@@ -108,7 +108,7 @@ def test_a_case_is_left_out_of_its_own_cluster(six):
     of = found(six[0])
     left_out, data = LeftOut(of), of.data
     group = (0, 2)
-    node = left_out.node(group)
+    log_f = left_out.parts(left_out.node(group), left_out.cases).log_f
     for i in (0, 11, 40, 77):
         others = np.isin(of.labels, group)
         others[i] = False
@@ -127,7 +127,7 @@ def test_a_case_is_left_out_of_its_own_cluster(six):
         total = np.add.reduceat(n + g, data.offset[:-1])
         expected = np.log((n + g)[data.x[i]] / total).sum()
         expected += np.log((others.sum() + of.hyper.beta[list(group)].sum()) / 90)
-        assert node.log_share[i] == pytest.approx(expected)
+        assert log_f[i] == pytest.approx(expected)
     certain = told._replace(omega_prob=np.ones(len(n)))
     table = g_table(data, of.hyper, np.array([best]), np.ones((1, data.x.shape[1]), dtype=bool))[:, 0]
     np.testing.assert_allclose(of.hyper.lam + pseudo_counts(data.candidates[best], certain, data.book, prior), table)
@@ -142,8 +142,9 @@ def test_a_cluster_of_one_does_not_predict_its_case():
     hyper = make_hyper(2, 6, alpha=0.0, lam=1.0, c=50.0, q=0.8)
     p = np.tile([0, 20], (1, 5, 1))
     left_out = LeftOut(Found(data, hyper, labels, p, 0))
-    assert left_out.node((1,)).log_share[20] == pytest.approx(6 * np.log(1 / 4) + np.log(0.5 / 23))
-    assert left_out.node((0,)).log_share[1] > left_out.node((0,)).log_share[0]  # case 0 is the prototype of the others
+    most, one = (left_out.parts(left_out.node((s,)), left_out.cases).log_f for s in (0, 1))
+    assert one[20] == pytest.approx(6 * np.log(1 / 4) + np.log(0.5 / 23))
+    assert most[1] > most[0]  # case 0 is the prototype of the others
 
 
 def test_the_tree_joins_what_was_one(six):
@@ -157,29 +158,91 @@ def test_the_tree_joins_what_was_one(six):
     place = {s: k for k, group in enumerate(tree.groups(3)) for s in group}
     assert adjusted_rand_score(labels, [place[s] for s in model.labels_]) > 0.95
     assert sorted(tree.leaves(10)) == list(range(6))
-    assert tree.number(0.0) >= tree.number(0.25) >= tree.number(0.999)
-    assert tree.number(0.25) == 3
+    assert tree.number(0.0) >= tree.number(0.07) >= tree.number(0.999)
+    assert tree.number(0.07) == 3
+    costs = [join.cost for join in tree.joins]
+    assert costs == sorted(costs)
 
 
-def test_losses_add_up(six):
-    """The mean log probability with one cluster is that with all of them less every loss."""
-    of = found(six[0])
-    tree, left_out = make_tree(of), LeftOut(of)
-    alone = left_out.node(tuple(range(6))).log_share.mean()
-    assert tree.log_probability - sum(join.loss for join in tree.joins) == pytest.approx(alone)
+def lost_by_pair(left_out, a, b, pair):
+    """(cases,) What the cases of two nodes lose as one, if it keeps how two columns go together: by the definition."""
+    cases = left_out.cases.of(a.clusters + b.clusters)
+    column = left_out.of.data.book.column[cases.codes]
+    parts = [left_out.parts(node, cases) for node in (a, b, left_out.node(a.clusters + b.clusters))]
+    weight = [of.log_weight for of in parts]
+    of_pair = [np.bincount(cases.row, np.where(np.isin(column, pair), of.log_phi, 0.0)) for of in parts]
+    others = [of.log_f - of.log_weight - two for of, two in zip(parts, of_pair, strict=True)]
+    together = np.logaddexp(weight[0] + of_pair[0], weight[1] + of_pair[1])  # in place of both in the product
+    return np.logaddexp(parts[0].log_f, parts[1].log_f) - together - others[2]
 
 
-def test_the_tolerance_stops_at_the_first_join_that_costs_more():
-    joins = tuple(Join(a, b, 0.0, 0.0, (1, 1), cost) for a, b, cost in ((0, 1, 0.1), (2, 3, 0.5), (4, 5, 0.2)))
-    tree = Tree(4, joins, 0.0)
-    assert [tree.number(of) for of in (0.0, 0.09, 0.1, 0.39, 0.4)] == [4, 4, 3, 3, 1]
-    assert tree.groups(2) == ((0, 1), (2, 3))
+def test_the_loss_of_a_join_is_that_of_its_best_pair(six):
+    left_out = LeftOut(found(six[0]))
+    for a, b in itertools.combinations([left_out.node((s,)) for s in range(6)], 2):
+        join = left_out.join(a, b)
+        each = {pair: lost_by_pair(left_out, a, b, pair) for pair in itertools.combinations(range(10), 2)}
+        if join.pair:
+            assert join.loss == pytest.approx(each[join.pair].mean())
+            assert join.error == pytest.approx(each[join.pair].std() / np.sqrt(len(each[join.pair])))
+        apart = [left_out.parts(node, left_out.cases.of(a.clusters + b.clusters)).log_f for node in (a, b)]
+        one = left_out.parts(left_out.node(a.clusters + b.clusters), left_out.cases.of(a.clusters + b.clusters)).log_f
+        alone = (np.logaddexp(*apart) - one).mean()
+        assert join.loss <= alone + 1e-12
+        least = min(alone, *(of.mean() for of in each.values()))
+        assert join.loss - least <= 0.1 * (alone - least) + 1e-9  # two passes over the columns find the best pair, or nearly
+
+
+def test_two_features_that_go_together_are_no_clusters():
+    """One cluster of cases, cut in four by the value of a feature that another copies; then a third copies it, too."""
+    rng = np.random.default_rng(0)
+    x = rng.integers(4, size=(600, 8))
+    x[:, 1] = np.where(rng.random(600) < 0.7, x[:, 0], x[:, 1])
+    for table, pair_is_all in ((x, True), (np.column_stack([x, np.where(rng.random(600) < 0.7, x[:, 0], 3)]), False)):
+        offset = np.arange(table.shape[1] + 1) * 4
+        hyper = make_hyper(4, table.shape[1], alpha=0.0, lam=1.0, c=50.0, q=0.5)
+        p = np.array([[[np.flatnonzero(x[:, 0] == v)[k] for v in range(4)] for k in range(5)]])
+        of = Found(make_data(table + offset[:-1], offset), hyper, x[:, 0], p, 0)
+        tree = make_tree(of)
+        assert tree.number(0.07) == (1 if pair_is_all else 4)
+        if pair_is_all:
+            assert tree.joins[-1].pair == (0, 1)
+            left_out = LeftOut(of)
+            nodes = [left_out.node((s,)) for s in range(4)]
+            # without the pair every join would cost more than the tolerance
+            assert min(lost_by_pair(left_out, a, b, ()).mean() for a, b in itertools.combinations(nodes, 2)) > 0.15
+
+
+def test_a_table_of_two_features_is_one_cluster():
+    """There is nothing in it but how the two go together."""
+    x = np.repeat([[0, 0], [1, 1], [2, 2]], 20, axis=0)
+    data = make_data(x + np.array([0, 3]), np.array([0, 3, 6]))
+    hyper = make_hyper(3, 2, alpha=0.0, lam=1.0, c=50.0, q=0.5)
+    tree = make_tree(Found(data, hyper, x[:, 0], np.tile([0, 20, 40], (1, 4, 1)), 0))
+    assert [join.loss for join in tree.joins] == pytest.approx([0.0, 0.0], abs=1e-9)
+    assert tree.number(1e-6) == 1
+
+
+def test_joins_are_in_the_order_of_what_their_groups_cost():
+    """Two small clusters differ, but both belong to a large one: all three cost little per case, and are one at once."""
+    sizes = {0: 100, 1: 100, 2: 1, 3: 1, 4: 2, 5: 102, 6: 202}
+    made = ((2, 3, 0.5), (0, 4, 0.02), (1, 5, 0.4))
+    joins = [Join(a, b, (sizes[a], sizes[b]), (), loss, 0.0, np.nan) for a, b, loss in made]
+    tree = in_order(4, joins)
+    small, all_of_them = (0.5 * 2 + 0.02 * 102) / 102, (0.5 * 2 + 0.02 * 102 + 0.4 * 202) / 202
+    assert [join.cost for join in tree.joins] == pytest.approx([small, small, all_of_them])
+    assert [tree.number(-np.expm1(-of)) for of in (0.0, small - 1e-9, small + 1e-9, 0.4, 0.5)] == [4, 4, 2, 2, 1]
+    assert tree.groups(2) == ((1,), (0, 2, 3))
+    gained = [joins[0], Join(0, 1, (100, 100), (), -0.1, 0.0, np.nan), Join(4, 5, (2, 200), (), 0.3, 0.0, np.nan)]
+    tree = in_order(4, gained)
+    last = (0.5 * 2 + 0.3 * 202) / 202  # what is gained makes up for no loss
+    assert [join.cost for join in tree.joins] == pytest.approx([0.0, last, last])
+    assert [(join.first, join.second) for join in tree.joins] == [(0, 1), (2, 3), (5, 4)]
 
 
 def test_many_cases_are_left_out_in_part(six, monkeypatch):
     monkeypatch.setattr("bayescase.sampling.tree.MOST_CELLS", 300)
     left_out = LeftOut(found(six[0]))
-    assert len(left_out.rows) == 30
+    assert len(left_out.cases.rows) == 30
     assert left_out.counts.sum() == 900
     assert len(make_tree(found(six[0])).joins) == 5
 

@@ -96,9 +96,10 @@ def explain(
 @click.option(
     "--tolerance",
     type=click.FloatRange(0, 1, max_open=True),
-    default=0.25,
+    default=0.07,
     show_default=True,
-    help="Clusters are one if that makes their cases less probable by no more than this share.",
+    help="Clusters are one if that makes their cases less probable by no more than this share; that two features go together "
+    "in them does not count.",
 )
 @click.option("-o", "--output", metavar="FILE", help="Save the folded model here; a model that is there is replaced.")
 @FORCE

@@ -17,7 +17,7 @@ VALUES, COPIES = 4, 50.0  # values of a feature; c of the cases
 OWN = 1  # random numbers of these tables; the default tolerance was chosen on others
 TRIES = 200  # of drawing clusters that lie apart
 MISFITS = {"none": "none", "dependent": "dependent features", "noise": "10 % noise cells"}
-TOLERANCES = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5)
+TOLERANCES = (0.0, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
 
 
 def plant(S: int, P: int, N: int, misfit: str, seed: int) -> tuple[np.ndarray, int]:
@@ -72,8 +72,7 @@ def run(seed: int, settings: dict, data: Path | None) -> dict:
 
 def folded(one: dict, tolerance: float) -> int:
     """The number of clusters at a tolerance, as `Tree.number` has it."""
-    most = -np.log1p(-tolerance)
-    return one["auto"] - next((k for k, cost in enumerate(one["costs"]) if cost > most), len(one["costs"]))
+    return one["auto"] - sum(cost <= -np.log1p(-tolerance) for cost in one["costs"])
 
 
 def near(found: list[dict], tolerance: float | None) -> float:

@@ -83,16 +83,16 @@ def figures(results: list[dict]) -> dict:
     figure = new_figure(2.6 * len(found) + 0.6, 2.9)
     for ax, one in zip(figure.subplots(1, len(found), sharey=True, squeeze=False)[0], found, strict=True):
         left = np.arange(one["auto"] - 1, 0, -1)
-        ax.plot(left, 100 * -np.expm1(-np.maximum(one["costs"], 0.0)), "o-", color=INK, ms=3, lw=1)
+        ax.plot(left, 100 * -np.expm1(-np.array(one["costs"])), "o-", color=INK, ms=3, lw=1)
         ax.axvline(one["folded"], color=ACCENT, ls="--", lw=1.2)
         ax.axvline(one["classes"], color=GREY, ls=":", lw=1.2)
         ax.set(xlabel="clusters left", ylim=(0, 103))
         title(ax, one["set"], 24)
         tidy(ax)
-    figure.axes[0].set_ylabel("cases of the two\nless probable, in %", fontsize=NORMAL)
+    figure.axes[0].set_ylabel("joined cases less\nprobable, in %", fontsize=NORMAL)
     for words, colour, style in (("fold()", ACCENT, "--"), ("classes", GREY, ":")):
         figure.axes[-1].plot([], [], label=words, color=colour, ls=style)
-    figure.axes[-1].legend(fontsize=SMALL, frameon=False, loc="lower right")
+    figure.axes[-1].legend(fontsize=SMALL, frameon=False, loc="lower left")
     return {"What each join costs, seed 0: dashed where `fold()` stops, dotted the number of classes": figure}
 
 

@@ -21,11 +21,10 @@ class TreeExplanation(Explanation):
     n_cases, n_clusters : int
         How many cases and clusters there are.
     nodes : tuple of TreeNode
-        The clusters by their numbers, then the joins, in the order in which they are made. The last one is all cases.
-    log_probability : float
-        Mean log probability of a case that is left out, with all clusters.
+        The clusters by their numbers, then the joins, from the smallest cost to the largest. The last one is all cases.
     tolerance : float
-        Clusters count as one if that makes their cases less probable by no more than this share.
+        Clusters count as one if that makes their cases less probable by no more than this share; that two features go together
+        in them does not count.
     number : int
         How many there are then.
     scope : str
@@ -35,14 +34,13 @@ class TreeExplanation(Explanation):
     n_cases: int
     n_clusters: int
     nodes: tuple[TreeNode, ...]
-    log_probability: float
     tolerance: float
     number: int
     scope: str = ""
 
     @property
     def joins(self) -> tuple[TreeNode, ...]:
-        """In the order in which they are made."""
+        """From the smallest cost to the largest."""
         return self.nodes[self.n_clusters :]
 
     def groups(self, k: int) -> tuple[TreeNode, ...]:
@@ -74,7 +72,7 @@ class TreeExplanation(Explanation):
         for k, node in zip(range(self.n_clusters - 1, 0, -1), self.joins, strict=True):
             a, b = (cut(self.nodes[part].title, 40) for part in node.parts)
             mark = "*" if k == self.number else " "
-            lines.append(f"{mark}{k:7d}  {percent(max(node.less_probable, 0.0)):>13}  {a} + {b}, {like_of(node)}")
+            lines.append(f"{mark}{k:7d}  {percent(node.less_probable):>13}  {a} + {b}, {like_of(node)}")
         return "\n".join([*lines, *([self.scope] if self.scope else [])])
 
 

@@ -231,12 +231,14 @@ class TreeNode:
         What sets it apart, the most telling first.
     parts : tuple of int
         The two nodes that it joins; empty for a cluster.
+    together : tuple of str
+        Two features, or items, that may go together in it, as they do in the two; empty if that does not help.
     loss : float
-        What joining them takes from the mean log probability of a case that is left out; below 0 if it adds something.
+        What joining the two takes from the mean log probability of their cases, left out; below 0 if it adds something.
     error : float
         Standard error of that, over cases.
     cost : float
-        The loss per case of these two alone.
+        What all joins in it take, per case of it, or those in a node above it if that is less; joins are in its order.
     """
 
     node: int
@@ -246,14 +248,15 @@ class TreeNode:
     prototype: Prototype | None
     has: tuple[Distinction, ...]
     parts: tuple[int, ...]
+    together: tuple[str, ...]
     loss: float
     error: float
     cost: float
 
     @property
     def less_probable(self) -> float:
-        """By which share its cases are less probable than if the two were told apart; below 0 if they are more probable."""
-        return -expm1(-max(self.cost, -50.0))
+        """By which share its cases are less probable than if its clusters were told apart."""
+        return -expm1(-self.cost)
 
     @property
     def title(self) -> str:

@@ -12,7 +12,7 @@ from .explanation import TreeExplanation
 from .parts import TreeNode
 from .view import View, view_of
 
-TOLERANCE = 0.25
+TOLERANCE = 0.07
 SHOWN = 3  # distinctions of a node
 
 
@@ -22,8 +22,9 @@ def explain_tree(fitted: Fitted, tolerance: float = TOLERANCE) -> TreeExplanatio
     Parameters
     ----------
     fitted : Fitted
-    tolerance : float, default=0.25
-        Clusters count as one if that makes their cases less probable by no more than this share.
+    tolerance : float, default=0.07
+        Clusters count as one if that makes their cases less probable by no more than this share; that two features go
+        together in them does not count.
 
     Returns
     -------
@@ -37,7 +38,7 @@ def explain_tree(fitted: Fitted, tolerance: float = TOLERANCE) -> TreeExplanatio
         fewer = view_of(whole.folded(tree.groups(S - step - 1)))
         clusters = tuple(sorted(tree.leaves(S + step)))
         nodes.append(make_node(fewer, fewer.fitted.groups.index(clusters), S + step, join))
-    return TreeExplanation(whole.n_cases, S, tuple(nodes), tree.log_probability, float(tolerance), number, whole.scope)
+    return TreeExplanation(whole.n_cases, S, tuple(nodes), float(tolerance), number, whole.scope)
 
 
 def make_node(view: View, s: int, node: int, join: Join | None = None) -> TreeNode:
@@ -53,6 +54,7 @@ def make_node(view: View, s: int, node: int, join: Join | None = None) -> TreeNo
         if np.count_nonzero(fitted.sizes) > 1
         else view.shared(s)[:SHOWN],
         parts=(join.first, join.second) if join else (),
+        together=tuple(view.values.features[j].name for j in join.pair) if join else (),
         loss=join.loss if join else 0.0,
         error=join.error if join else 0.0,
         cost=join.cost if join else 0.0,
@@ -67,8 +69,9 @@ def fold(fitted: Fitted, n_clusters: int | None = None, tolerance: float = TOLER
     fitted : Fitted
     n_clusters : int, default=None
         How many; as many as the tolerance leaves if None.
-    tolerance : float, default=0.25
-        Clusters count as one if that makes their cases less probable by no more than this share.
+    tolerance : float, default=0.07
+        Clusters count as one if that makes their cases less probable by no more than this share; that two features go
+        together in them does not count.
 
     Returns
     -------

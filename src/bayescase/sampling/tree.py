@@ -1,25 +1,36 @@
 """Which clusters may be told as one: a tree, joined where the probability of cases that are left out loses least.
 
-No fit is made anew. A case is left out by taking its own cells off the counts of its cluster; all others stay where they are:
+No fit is made anew. A case is left out by taking its own cells off the counts of its cluster; all others stay where they are.
+With n_s cases in cluster s, n_s(v) of their cells with value v, all without case i, cluster s has the part
 
-    p(x_i | the others) = Σ_s (n_s + β_s) / N · Π_j (g_s(x_ij) + n_s(x_ij)) / (Σ_v g_s(v) + n_sj),
+    f_s(i) = (n_s + β_s) / N · Π_j φ_s(x_ij),    φ_s(x_ij) = (g_s(x_ij) + n_s(x_ij)) / (Σ_v g_s(v) + n_sj),
 
-n_s cases in cluster s, n_s(v) of their cells with value v, all without case i. A cluster has the share of the cases that it
-has, also where the model gives all clusters the same: else a large one would gain by taking in the weight of any other. Two
-clusters that are joined have the sum of their counts and of their β, and the best prototype for these, of those that the run
-drew for either. A prototype is scored as if nobody copied it: else a cluster of one would predict its only case. A case
-counts as if all its cells had one cluster, as nearly all cases do at the small α that clusters are found with.
+of its probability. Two clusters a and b that are joined to c have the sum of their counts and of their β, and the best
+prototype for these, of those that the run drew for either. Their cases lose log (f_a + f_b) − log f_c.
+
+In a cluster features are independent. Where two of them go together, a mixture has clusters for that, which are not what a
+person would count. So c may keep how two features j and k go together in a and b: both are taken out of the product, and
+
+    Σ_{s = a, b} (n_s + β_s) φ_s(x_ij) φ_s(x_ik) / (n_c + β_c)
+
+comes in. The loss of a join is what its cases lose all the same. Clusters that are truly different differ in more features.
+
+The two are joined that lose least in sum. The cost of a node is what all joins in it lose, per case of it; it is one cluster
+if that is little, or if a node above it is one. By this cost joins are put in order.
+
+A prototype is scored as if nobody copied it: else a cluster of one would predict its only case. A case counts as if all its
+cells had one cluster, as nearly all cases do at the small α that clusters are found with. Items of bags count as features.
 """
 
 from __future__ import annotations
 
 import itertools
+from math import log1p
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp
 
-from ..state import Cells, Codes, Data, Hyper
+from ..state import Data, Hyper
 from .joining import Groups, copying, prior_of, pseudo_counts, tell, value_counts
 
 MOST_CELLS = 1 << 19  # of the cases that are left out, one by one; more of them are chosen at random
@@ -30,18 +41,18 @@ class Join(NamedTuple):
 
     first: int
     second: int
-    loss: float  # of the mean log probability of a case that is left out; below 0 if it gains
-    error: float  # standard error of that, over cases
     sizes: tuple[int, int]  # cases whose main cluster is in the one and in the other
-    cost: float  # the same loss, shared by these cases alone
+    pair: tuple[int, ...]  # two columns of ω that may go together; none if that does not help
+    loss: float  # of the mean log probability of these cases, left out; below 0 if it gains
+    error: float  # standard error of that, over cases
+    cost: float  # what all joins in it lose per case, or in a node above it, if that is less
 
 
 class Tree(NamedTuple):
     """All clusters at one end, one at the other."""
 
     n_leaves: int
-    joins: tuple[Join, ...]  # S − 1, in the order in which they are made
-    log_probability: float  # mean of a case that is left out, with all clusters
+    joins: tuple[Join, ...]  # S − 1, from the smallest cost to the largest
 
     def groups(self, k: int) -> Groups:
         """The clusters as k groups."""
@@ -52,8 +63,7 @@ class Tree(NamedTuple):
 
     def number(self, tolerance: float) -> int:
         """How many clusters there are if those count as one whose cases become less probable by no more than this share."""
-        most = -np.log1p(-tolerance)
-        return self.n_leaves - next((k for k, join in enumerate(self.joins) if join.cost > most), len(self.joins))
+        return self.n_leaves - sum(join.cost <= -log1p(-tolerance) for join in self.joins)
 
     def leaves(self, node: int) -> tuple[int, ...]:
         """The clusters below a node."""
@@ -78,108 +88,169 @@ class Node(NamedTuple):
 
     clusters: tuple[int, ...]
     size: int
-    log_share: np.ndarray  # (chosen cases,) log of its part of the sum
+    beta: float
+    n: np.ndarray  # (ΣV,) how often each value occurs
+    g: np.ndarray  # (ΣV,) pseudo-counts, with what the prototype adds
+    plain: np.ndarray  # (ΣV,) pseudo-counts without it
+    prototype: int  # the case; −1 if it is none
+
+
+class Cases(NamedTuple):
+    """Cases that are left out, one at a time: rows, and their cells, equal items of a bag as one."""
+
+    rows: np.ndarray  # numbers of the cases
+    labels: np.ndarray  # (rows,)
+    row: np.ndarray  # (cells,) place in rows
+    codes: np.ndarray  # (cells,)
+    times: np.ndarray  # (cells,) how often the case has it: 1 but for bags
+    total: np.ndarray  # (cells,) how many cells of this feature the case has: 1 but for bags
+
+    def of(self, clusters: tuple[int, ...]) -> Cases:
+        """Those of some clusters alone."""
+        chosen = np.isin(self.labels, clusters)
+        cells, place = chosen[self.row], np.cumsum(chosen) - 1
+        return Cases(
+            self.rows[chosen],
+            self.labels[chosen],
+            place[self.row[cells]],
+            *(of[cells] for of in (self.codes, self.times, self.total)),
+        )
+
+
+class Parts(NamedTuple):
+    """What a node makes of cases: f is the product of all."""
+
+    log_weight: np.ndarray  # (rows,) log (n_s + β_s) / N
+    log_phi: np.ndarray  # (cells,)
+    log_f: np.ndarray  # (rows,)
 
 
 class LeftOut:
-    """The cases that are left out, one at a time."""
+    """The cases that are left out."""
 
     def __init__(self, of: Found):
         data, book = of.data, of.data.book
-        self.of, S = of, len(of.hyper.beta)
+        self.of, S, V = of, len(of.hyper.beta), len(of.data.book.base)
         per_case = max(len(data.cells.codes) / len(data.x), 1.0)
         most = int(min(len(data.x), max(MOST_CELLS // per_case, 1)))
-        rng = np.random.default_rng(of.seed)
-        self.rows = np.sort(rng.choice(len(data.x), size=most, replace=False))
-        self.cells = known_cells(data.cases.take(self.rows))
-        self.row = np.repeat(np.arange(most), self.cells.sizes)
-        self.labels = of.labels[self.rows]
-        self.counts = value_counts(data.cells, np.eye(S)[of.labels], len(book.base))
+        rows = np.sort(np.random.default_rng(of.seed).choice(len(data.x), size=most, replace=False))
+        cells = data.cases.take(rows).cells
+        known = cells.codes >= 0
+        key = np.repeat(np.arange(most), cells.sizes)[known] * V + cells.codes[known]
+        key, times = np.unique(key, return_counts=True)
+        row, codes = np.divmod(key, V)
+        _, where = np.unique(row * len(book.offset) + book.feature[codes], return_inverse=True)
+        total = np.bincount(where, weights=times)[where]
+        self.cases = Cases(rows, of.labels[rows], row, codes, times.astype(float), total)
+        self.counts = value_counts(data.cells, np.eye(S)[of.labels], V)
         self.sizes = np.bincount(of.labels, minlength=S)
-        # how often a case has this very value, and how many cells of this feature: 1 and 1 but for bags
-        feature = book.feature[self.cells.codes].astype(np.int64)
-        self.feature = feature
-        self.own = np.ones(len(feature))
-        self.own_total = np.ones(len(feature))
-        if book.n_bags:
-            for out, key in ((self.own, self.cells.codes.astype(np.int64)), (self.own_total, feature)):
-                _, where, times = np.unique(
-                    self.row * (1 + int(key.max(initial=0))) + key, return_inverse=True, return_counts=True
-                )
-                out[:] = times[where]
 
     def node(self, clusters: tuple[int, ...]) -> Node:
-        """Some clusters as one, and how probable it makes every case."""
-        of, group = self.of, list(clusters)
-        data, hyper, book = of.data, of.hyper, of.data.book
-        n = self.counts[:, group].sum(axis=1)
-        prior = prior_of(group, data, hyper)
-        drawn = np.unique(of.p[..., group])
+        """Some clusters as one."""
+        data, hyper, group = self.of.data, self.of.hyper, list(clusters)
+        n, prior = self.counts[:, group].sum(axis=1), prior_of(group, data, hyper)
+        drawn = np.unique(self.of.p[..., group])
         catalogue = data.catalogue.take(drawn).cells
-        told = tell(copying(n, book, prior), prior.log_weight[drawn], catalogue)
-        best = told.best
-        plain = prior.lam * book.base
-        copied = plain + pseudo_counts(catalogue.codes[catalogue.first[best] : catalogue.first[best + 1]], told, book, prior)
-        member = np.isin(self.labels, group)
-        log_phi = self.log_phi(n, copied, member)
-        self_copied = np.flatnonzero(self.rows == drawn[best]) if data.own_cases else np.zeros(0, dtype=int)
-        if len(self_copied):
-            log_phi[self_copied] = self.log_phi(n, plain, member)[self_copied]
-        others = self.sizes[group].sum() - member + max(float(hyper.beta[group].sum()), 1e-300)
-        return Node(clusters, int(self.sizes[group].sum()), log_phi + np.log(others / len(of.labels)))
+        told = tell(copying(n, data.book, prior), prior.log_weight[drawn], catalogue)
+        plain = prior.lam * data.book.base
+        codes = catalogue.codes[catalogue.first[told.best] : catalogue.first[told.best + 1]]
+        prototype = int(drawn[told.best]) if data.own_cases else -1
+        beta = max(float(hyper.beta[group].sum()), 1e-300)
+        g = plain + pseudo_counts(codes, told, data.book, prior)
+        return Node(clusters, int(self.sizes[group].sum()), beta, n, g, plain, prototype)
 
-    def log_phi(self, n: np.ndarray, g: np.ndarray, member: np.ndarray) -> np.ndarray:
-        """(chosen cases,) log Π_j of each, its own cells off the counts if it is a member."""
-        starts, codes, mine = self.of.data.book.offset[:-1], self.cells.codes, member[self.row]
-        total = (np.add.reduceat(n, starts) + np.add.reduceat(g, starts))[self.feature]
-        value = (n + g)[codes] - np.where(mine, self.own, 0.0)
-        total = total - np.where(mine, self.own_total, 0.0)
-        return np.bincount(self.row, weights=np.log(value) - np.log(total), minlength=len(self.rows))
+    def parts(self, node: Node, cases: Cases) -> Parts:
+        """What a node makes of cases, each left out if it is a member."""
+        member = np.isin(cases.labels, node.clusters)
+        log_phi = self.log_phi(node.n, node.g, cases, member)
+        itself = (cases.rows == node.prototype)[cases.row]
+        if itself.any():
+            log_phi[itself] = self.log_phi(node.n, node.plain, cases, member)[itself]
+        log_weight = np.log((node.size - member + node.beta) / len(self.of.labels))
+        return Parts(log_weight, log_phi, log_weight + np.bincount(cases.row, weights=log_phi, minlength=len(member)))
+
+    def log_phi(self, n: np.ndarray, g: np.ndarray, cases: Cases, member: np.ndarray) -> np.ndarray:
+        """(cells,) The log probability of each, those of its case off the counts if that is a member."""
+        book, mine = self.of.data.book, member[cases.row]
+        total = np.add.reduceat(n + g, book.offset[:-1])[book.feature[cases.codes]] - np.where(mine, cases.total, 0.0)
+        value = (n + g)[cases.codes] - np.where(mine, cases.times, 0.0)
+        return np.asarray(cases.times * (np.log(value) - np.log(total)))
+
+    def join(self, a: Node, b: Node) -> Lost:
+        """What is lost if two nodes are one."""
+        both, book = self.node(a.clusters + b.clusters), self.of.data.book
+        cases = self.cases.of(both.clusters)
+        if not len(cases.rows):
+            return Lost((), 0.0, 0.0)
+        parts = [self.parts(node, cases) for node in (a, b, both)]
+        return lost(parts, cases.row, book.column[cases.codes], book.n_columns)
 
 
-def known_cells(cases: Codes) -> Cells:
-    """The observed cells alone."""
-    cells = cases.cells
-    known = cells.codes >= 0
-    if known.all():
-        return cells
-    n = np.bincount(np.repeat(np.arange(cases.n_rows), cells.sizes)[known], minlength=cases.n_rows)
-    return Cells(cells.codes[known], np.concatenate([[0], np.cumsum(n)]))
+class Lost(NamedTuple):
+    """What a join loses, as in Join."""
+
+    pair: tuple[int, ...]
+    loss: float
+    error: float
+
+
+def lost(parts: list[Parts], row: np.ndarray, column: np.ndarray, D: int) -> Lost:
+    """What the cases of two nodes lose as one, but for the pair of columns that matter most.
+
+    The first column is that without which least is lost; the second is that which explains most with it.
+    """
+    loss = lose([of.log_f for of in parts])
+    without = lose([of.log_f[row] - of.log_phi for of in parts])
+    first = int(np.argmin(np.bincount(column, weights=without - loss[row], minlength=D)))
+    in_first = column == first
+    alone = [of.log_weight + np.bincount(row, np.where(in_first, of.log_phi, 0.0), len(loss)) for of in parts]
+    explained = lose(alone)
+    more = lose([of[row] + part.log_phi for of, part in zip(alone, parts, strict=True)]) - explained[row]
+    gains = np.bincount(column, weights=more, minlength=D)
+    gains[first] = -np.inf
+    second = int(np.argmax(gains))
+    explained = explained + np.bincount(row, np.where(column == second, more, 0.0), len(loss))
+    pair: tuple[int, ...] = (min(first, second), max(first, second))
+    if D < 2 or explained.mean() <= 0.0:
+        pair, explained = (), np.zeros(len(loss))
+    left = loss - explained
+    return Lost(pair, float(left.mean()), float(left.std() / np.sqrt(len(left))))
+
+
+def lose(logs: list[np.ndarray]) -> np.ndarray:
+    """log (f_a + f_b) − log f_c."""
+    a, b, c = logs
+    return np.asarray(np.logaddexp(a, b) - c)
 
 
 def make_tree(of: Found) -> Tree:
     """Join the two clusters that lose least, again and again."""
     left_out, S = LeftOut(of), len(of.hyper.beta)
     nodes = {s: left_out.node((s,)) for s in range(S)}
-    pairs = {(a, b): left_out.node(nodes[a].clusters + nodes[b].clusters) for a, b in itertools.combinations(nodes, 2)}
-    now = np.asarray(logsumexp(np.stack([node.log_share for node in nodes.values()]), axis=0))
-    first = float(now.mean())
+    pairs = {(a, b): left_out.join(nodes[a], nodes[b]) for a, b in itertools.combinations(nodes, 2)}
     joins: list[Join] = []
-    while len(nodes) > 1:
-        shares, place = np.stack([node.log_share for node in nodes.values()]), {key: k for k, key in enumerate(nodes)}
-        means = {(a, b): joined(now, shares, place[a], place[b], node).mean() for (a, b), node in pairs.items()}
-        a, b = max(means, key=lambda pair: (means[pair], -pair[0], -pair[1]))
-        node, new = pairs[a, b], S + len(joins)
-        after = joined(now, shares, place[a], place[b], node)
-        loss, sizes = now - after, (nodes[a].size, nodes[b].size)
-        cost = float(loss.mean()) * len(of.labels) / max(sum(sizes), 1)
-        joins.append(Join(a, b, float(loss.mean()), float(loss.std() / np.sqrt(len(loss))), sizes, cost))
-        now = after
-        nodes = {key: of_key for key, of_key in nodes.items() if key not in (a, b)}
-        pairs = {pair: of_pair for pair, of_pair in pairs.items() if not {a, b} & set(pair)}
-        pairs |= {(other, new): left_out.node(of_other.clusters + node.clusters) for other, of_other in nodes.items()}
+    while pairs:
+        a, b = min(pairs, key=lambda pair: (pairs[pair].loss * sum(nodes[side].size for side in pair), pair))
+        first, second, new = nodes.pop(a), nodes.pop(b), S + len(joins)
+        joins.append(Join(a, b, (first.size, second.size), *pairs[a, b], cost=np.nan))
+        node = left_out.node(first.clusters + second.clusters)
+        pairs = {pair: found for pair, found in pairs.items() if not {a, b} & set(pair)}
+        pairs |= {(other, new): left_out.join(of_other, node) for other, of_other in nodes.items()}
         nodes[new] = node
-    return Tree(S, tuple(joins), first)
+    return in_order(S, joins)
 
 
-def joined(now: np.ndarray, shares: np.ndarray, a: int, b: int, node: Node) -> np.ndarray:
-    """(chosen cases,) log Σ of all shares, with one node in place of two.
-
-    now: log Σ of shares, (nodes, cases). Where the two are most of it, the others are summed anew, so that no digit is lost.
-    """
-    two, new = np.exp(shares[a] - now) + np.exp(shares[b] - now), node.log_share
-    most = two > 0.5
-    after = now + np.log1p(np.where(most, 0.0, np.exp(np.minimum(new - now, 700.0)) - two))
-    others = np.delete(shares[:, most], (a, b), axis=0)
-    after[most] = logsumexp(np.vstack([others, new[most]]), axis=0)
-    return np.asarray(after)
+def in_order(S: int, joins: list[Join]) -> Tree:
+    """The tree of joins that are given from the leaves to the root, with their costs. What is gained makes up for no loss."""
+    lost = np.zeros(S + len(joins))
+    cost = np.full(S + len(joins), np.inf)
+    for node, join in enumerate(joins, S):
+        lost[node] = max(join.loss, 0.0) * sum(join.sizes) + lost[join.first] + lost[join.second]
+        cost[node] = lost[node] / max(sum(join.sizes), 1)
+    for node, join in reversed(list(enumerate(joins, S))):
+        for part in (join.first, join.second):
+            cost[part] = min(cost[part], cost[node])
+    order = sorted(range(S, S + len(joins)), key=lambda node: (cost[node], node))
+    place = {node: k for k, node in enumerate([*range(S), *order])}
+    made = [joins[node - S]._replace(cost=float(cost[node])) for node in order]
+    return Tree(S, tuple(join._replace(first=place[join.first], second=place[join.second]) for join in made))

@@ -266,14 +266,25 @@ def folds(fitted: Fitted) -> Picture:
             f"{node.size:,}",
             "–" if node.prototype is None else node.prototype.name,
             listed([d.words for d in node.has], 3) or "–",
-            percent(max(node.less_probable, 0.0)),
+            percent(node.less_probable),
             f"{node.loss:.3f} ± {node.error:.3f}",
+            listed(node.together, 2) or "–",
         )
         for k, node in zip(range(tree.n_clusters - 1, 0, -1), tree.joins, strict=True)
     ]
-    head = ("clusters left", "joined", "cases", "prototype", "has more often", "less probable", "loss of all cases")
+    head = (
+        "clusters left",
+        "joined",
+        "cases",
+        "prototype",
+        "has more often",
+        "less probable",
+        "loss of the two",
+        "may go together",
+    )
     caption = (
-        "Joins, the cheapest first; “less probable” are the cases of the two, the loss is of the mean log probability of a case"
+        "Joins, the cheapest first. “Less probable” are the cases of all clusters that are joined. The loss is of the mean log "
+        "probability of the cases of the two, if two features may go together in them"
     )
     alt = "Tree: clusters on the left are joined step by step, to one on the right, with the case that then stands for them."
     return picture(draw_tree(tree), alt, tree.sentence, table(caption, head, rows, (0, 2, 5, 6)))

@@ -131,9 +131,9 @@ def tree_table(tree: TreeExplanation) -> Table:
         joined = " + ".join(escape(cut(tree.nodes[part].title, 36)) for part in node.parts)
         name = "" if node.prototype is None else escape(node.prototype.name)
         left = f"[bold]{k} *[/]" if k == tree.number else str(k)
-        table.add_row(left, percent(max(node.less_probable, 0.0)), joined, f"{node.size:,}", name)
+        table.add_row(left, percent(node.less_probable), joined, f"{node.size:,}", name)
     table.caption, table.caption_justify = (
-        "[not dim]less probable: the cases of the two that are joined, told as one[/]",
+        "[not dim]less probable: the cases of all clusters that are joined, told as one[/]",
         "left",
     )
     return table

@@ -17,8 +17,8 @@ LEAST = 0.8  # inches of a line that has room for one, too
 def plot_tree(tree: TreeExplanation) -> Figure:
     """Which clusters are told as one when there are fewer and fewer of them, with the case that then stands for them.
 
-    A column for each number of clusters, from all of them to one. Above it stands by how much the cases of the two that are
-    joined there become less probable. A dashed line marks the number that the tolerance leaves.
+    A column for each number of clusters, from all of them to one. Above it stands by how much the cases of the clusters that
+    are joined there become less probable. A dashed line marks the number that the tolerance leaves.
 
     Parameters
     ----------
@@ -113,13 +113,13 @@ def draw_head(sheet: Sheet, tree: TreeExplanation, at: dict[int, float]) -> None
     """The number of clusters of each column, what it costs, and the number that the tolerance leaves."""
     S, bottom = tree.n_clusters, TOP + ROW * tree.n_clusters
     sheet.write(0.15, 0.58, "clusters", size=SMALL, weight="bold")
-    sheet.write(0.15, 0.78, "cases of the two less probable by", size=SMALL, color=GREY)
+    sheet.write(0.15, 0.78, "joined cases less probable by", size=SMALL, color=GREY)
     sheet.write(at[S], 0.58, str(S), size=SMALL, weight="bold", ha="center")
     free = at[S] + NARROW - 0.01  # what is written above one column must not run into the next
     for k, node in zip(range(S - 1, 0, -1), tree.joins, strict=True):
         if at[k] >= free:
             sheet.write(at[k], 0.58, str(k), size=SMALL, weight="bold", ha="center")
-            sheet.write(at[k], 0.78, f"{max(node.less_probable, 0.0):.0%}", size=SMALL, color=GREY, ha="center")
+            sheet.write(at[k], 0.78, f"{node.less_probable:.0%}", size=SMALL, color=GREY, ha="center")
             free = at[k] + NARROW - 0.01
     x = at[tree.number]
     sheet.ax.add_line(Line2D([x, x], [0.88, bottom + 0.1], color=ACCENT, lw=1.4, ls="--", zorder=0.5))
