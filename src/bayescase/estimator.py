@@ -140,7 +140,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         Short runs that each chain makes before its first sweep, on its own: ten sweeps each, from random labels, or every
         fourth from seeds if the chain's start is "seeded". Then runs are crossed two by two: of two runs and their child the
         best stays. The chain goes on from the last one. 1 makes none, nor do chains that start from "cells" or from labels, and
-        sampler="collapsed". Of more than 131,072 cases a sample is searched. "auto" is n_iter / 25, at most 40, so that the
+        sampler="collapsed". Of more than 131,072 cases a sample is searched. "auto" is n_iter / 15, at most 64, so that the
         search takes about as long as the sweeps, and 1 for fewer than 250 sweeps and for more than twenty million cells that
         would be searched; with n_iter="auto" it goes by max_iter.
     encoder : CaseEncoder or mapping, default=None

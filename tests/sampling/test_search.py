@@ -41,7 +41,7 @@ def test_small_groups_join_those_that_they_are_like():
 
 
 def test_the_best_is_left():
-    """Of 5 runs and of what comes of them; a run without a partner goes on as it is."""
+    """Of 5 runs and of what comes of them. Runs are crossed as soon as they can be."""
     made = []
 
     def start(k):
@@ -52,7 +52,7 @@ def test_the_best_is_left():
         return Short(np.array([9]), None, 3.5)
 
     assert search.search(start, cross, 5).labels[0] == 4
-    assert made == [(0, 1), (2, 3), (9, 9), (9, 4)]
+    assert made == [(0, 1), (9, 2), (3, 4), (9, 4)]
     assert search.search(start, lambda a, b: Short(np.array([9]), None, 100.0), 5).score == 100.0
     assert search.search(start, cross, 1).labels[0] == 0
 
@@ -63,7 +63,7 @@ def test_first_observed_cells():
 
 
 def test_how_many_runs():
-    assert [how_many("auto", n, 100, 10) for n in (10, 249, 250, 1000, 10**6)] == [1, 1, 10, MOST_RUNS, MOST_RUNS]
+    assert [how_many("auto", n, 100, 10) for n in (10, 249, 250, 1000, 10**6)] == [1, 1, 16, MOST_RUNS, MOST_RUNS]
     assert how_many(7, 10, 100, 10) == how_many(7, 1000, 10**9, 10**5) == 7
     assert how_many("auto", 1000, 10**9, 10**5) == 1
     assert how_many("auto", 1000, 10**9, 10**7) == MOST_RUNS  # it searches in a sample

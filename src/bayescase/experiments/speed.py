@@ -45,7 +45,7 @@ def measure(seconds: float = 1.0, n_jobs: int | None = None, sizes=SIZES) -> lis
                 return clock["end"] - clock["start"] >= seconds
             return False
 
-        # without a search for starts: it would take 790 sweeps before the first one that counts
+        # without a search for starts: it would take 1,270 sweeps before the first one that counts
         settings = {"n_iter": 100_000, "burn_in": 0, "thin": 100, "n_chains": threads, "n_init": 1, "random_state": 0}
         model = BayesianCaseModel(S, **settings, n_jobs=threads, encoder={"feature_types": "integer"})
         with warnings.catch_warnings():

@@ -21,8 +21,8 @@ from . import stored
 from .starts import Start, log_frequencies, merge
 
 SHORT = 10  # sweeps of a short run; the second half of them is judged
-SWEEPS_PER_RUN = 25  # "auto": a run to begin with for so many sweeps of the chain, so that it takes about as long as these
-MOST_RUNS = 40  # "auto": at most
+SWEEPS_PER_RUN = 15  # "auto": a run to begin with for so many sweeps of the chain, so that it takes about as long as these
+MOST_RUNS = 64  # "auto": at most
 FEWEST_SWEEPS = 250  # "auto": a shorter chain does not search
 MOST_CELLS = 20_000_000  # "auto": chains that would search among more do not
 UNITING = 5  # sweeps that a crossing may take as long as
@@ -45,14 +45,16 @@ def how_many(n_init: int | str, most: int, n_cells: int, n_cases: int) -> int:
     return min(MOST_RUNS, most // SWEEPS_PER_RUN) if most >= FEWEST_SWEEPS and searched <= MOST_CELLS else 1
 
 
-def search(start: Callable[[int], Short], cross: Callable[[Short, Short], Short], n: int) -> Short:
-    """The best of n runs and of those that come from them. start(k) makes run k; cross(a, b) makes one of two."""
-    field = [start(k) for k in range(n)]
-    while len(field) > 1:
-        pairs = list(zip(field[::2], field[1::2], strict=False))
-        left = [max(a, b, cross(a, b), key=lambda run: run.score) for a, b in pairs]
-        field = left + field[2 * len(pairs) :]
-    return field[0]
+def search(start: Callable[[int], Short], cross: Callable[[Short, Short], Short], n: int, first: int = 0) -> Short:
+    """The best of n runs, from number `first` on, and of those that come from them; cross(a, b) makes one of two.
+
+    Runs are crossed as soon as there are two that come from as many: few have to be kept.
+    """
+    if n == 1:
+        return start(first)
+    half = n // 2
+    a, b = search(start, cross, n - half, first), search(start, cross, half, first + n - half)
+    return max(a, b, cross(a, b), key=lambda run: run.score)
 
 
 def n_runs(n: int) -> int:
