@@ -129,7 +129,7 @@ def cluster_with(*probabilities, member=True):
     ("probabilities", "words"),
     [
         ((0.6, 0.2), "like case 0 (60%)"),
-        ((0.04, 0.05, 0.03, 0.03), "like case 0 (4%); case 1 (5%) or case 2 (3%) would do as well"),
+        ((0.04, 0.05, 0.03, 0.03), "like case 0; case 1 or case 2 would do as well (3% to 5% each)"),
         ((0.2, 0.02, 0.02), "like case 0 (20%)"),
         ((0.2, 0.4, 0.2), "like case 0 (20%)"),
         ((0.05, 0.04), "like case 0 (5%)"),

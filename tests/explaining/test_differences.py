@@ -17,8 +17,8 @@ def test_every_case_that_moves_is_listed_and_no_other(apart):
     assert found.shown == (int(np.argmax(apart.chain_overlap_)),)
     best = found.shown[0]
     assert all(case.chains[best] == case.cluster for case in found.cases)  # the results rest on this one alone
-    assert f"{len(found.cases)} of 60 cases belong to one cluster or another" in found.sentence
-    assert f"{len(found.cases)} of 60 cases belong to one cluster or another" in apart.diagnostics_.verdict
+    assert f"{len(found.cases)} of 60 cases could as well be in another one" in found.sentence
+    assert f"{len(found.cases)} of 60 cases could as well be in another one" in apart.diagnostics_.verdict
 
 
 def test_flows_have_all_cases(apart):

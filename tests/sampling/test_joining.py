@@ -189,7 +189,7 @@ def test_the_loss_of_a_join_is_that_of_its_best_pair(six):
         alone = (np.logaddexp(*apart) - one).mean()
         assert join.loss <= alone + 1e-12
         least = min(alone, *(of.mean() for of in each.values()))
-        assert join.loss - least <= 0.1 * (alone - least) + 1e-9  # two passes over the columns find the best pair, or nearly
+        assert join.loss - least <= 0.1 * (alone - least) + 1e-9  # the best pair is found, or nearly
 
 
 def test_two_features_that_go_together_are_no_clusters():

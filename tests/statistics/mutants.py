@@ -164,7 +164,13 @@ BROKEN = {
     "items: base forgotten": (BAGS, DRIVER, "update_bag_evidence", LAM_OF_ITEM, LAM_OF_ITEM.replace(" * book.base[v]", "")),
     "t forgotten": (BAGS, DRIVER, "update_bag_evidence", "mul(wide_every(copied - plain)", "mul(wide_every(0.0)"),
     "a term of Stirling's series": (BAGS, BAGS, "lane_rises", "-1 / 360, 1 / 1260", "1 / 360, 1 / 1260"),
-    "items not copied": (BAGS, DRIVER, "draw_bag_gammas", "state.omega[s, book.column[v]], v) + n_sv", "False, v) + n_sv"),
+    "items not copied": (
+        BAGS,
+        DRIVER,
+        "draw_bag_gammas",
+        "item_g(book, hyper, True, v + i) + counts",
+        "item_g(book, hyper, False, v + i) + counts",
+    ),
     "held items summed out": (
         BAGS,
         DRIVER,

@@ -173,7 +173,7 @@ def check_case(mutant):
             scratch = make_scratch(data.book, S, data.x.shape[1])
             n, w, n_sj = scratch.row.n, scratch.weight, np.add.reduceat(n_sv, starts)
             n[:] = n_is[i]
-            weights = collapsed.Weights(g_sv, np.add.reduceat(g_sv, starts), n_sj, np.log(hyper.beta))
+            weights = collapsed.Weights(g_sv, np.add.reduceat(g_sv, starts), n_sj, np.log(hyper.beta), np.zeros(S))
             collapsed.move_case(data.x[i], z[i], data.book, n_sv, n_sj, weights, rng.random(), w, n)
             w = w[:S]
             if len(seen):

@@ -38,7 +38,9 @@ def load(path: str) -> BayesianCaseModel:
     "--row", metavar="N", help="Explain a case of the fit by its name, or its number from 0; with --case, of the file."
 )
 @click.option("--pair", nargs=2, type=int, metavar="S T", help="Explain how two clusters differ.")
-@click.option("--differences", is_flag=True, help="Explain where the chains differ: which cases are in one cluster or another.")
+@click.option(
+    "--differences", is_flag=True, help="Explain where the chains differ: which cases could as well be in another cluster."
+)
 @READING
 @JSON
 def explain(

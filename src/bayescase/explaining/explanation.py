@@ -46,7 +46,7 @@ __all__ = [
 ]
 KEY = (
     "like: the prototype, a case that stands for its cluster, and how probably it is the best one to do so. "
-    "* key feature: the cases of the cluster copy it from their prototype; “key” is the probability that they do."
+    "* key feature: in it the cluster takes after its prototype; “key” is how probable that is, not how many cases have it."
 )
 
 
@@ -120,7 +120,9 @@ class ClusterExplanation(Explanation):
     def like(self) -> str:
         """Which case stands for it, and how probable that is."""
         if others := self.stand_ins[1:]:
-            return f"like {self.prototype}; {any_of([str(case) for case in others])} would do as well"
+            shares = [percent(share) for share in sorted(case.probability for case in self.stand_ins)]
+            each = shares[0] if shares[0] == shares[-1] else f"{shares[0]} to {shares[-1]}"
+            return f"like {self.prototype.name}; {any_of([case.name for case in others])} would do as well ({each} each)"
         if not self.prototype.member:
             return f"like {self.prototype}, which is not a member"
         return f"like {self.prototype}" + ("" if self.prototype.probability else ", its most typical member; no draw chose one")

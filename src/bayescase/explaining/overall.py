@@ -209,7 +209,7 @@ class DifferencesExplanation(Explanation):
 
     @property
     def sentence(self) -> str:
-        """Which clusters are certain, and how many cases belong to one or another."""
+        """Which clusters are certain, and how many cases could as well be in another one."""
         if self.n_chains == 1:
             return "One chain alone found these clusters, so there is nothing to compare it with: run several chains."
         moving = f"{len(self.cases):,} of {counted(self.n_cases)}"
@@ -223,9 +223,8 @@ class DifferencesExplanation(Explanation):
         certain = [self.title_of(c.cluster) for c in self.clusters if c.same]
         which = f": {listed(certain, FLOWS)}" if certain else ""
         n, of = len(certain), f"of {counted(len(self.clusters), 'cluster')}"
-        belong = "belongs" if len(self.cases) == 1 else "belong"
         same = f"{n or 'None'} {of} {'are' if n > 1 else 'is'} the same in {every}{which}"
-        return f"{same}. {moving} {belong} to one cluster or another."
+        return f"{same}. {moving} could as well be in another one."
 
     def title_of(self, cluster: int) -> str:
         """ "cluster 3 (pasta, parmesan)"."""

@@ -319,7 +319,7 @@ def judge_apart(found: Found, run_longer: Advice) -> Verdict:
 
 
 def what_differs(counts: Counts | None) -> str:
-    """ "3 of 4 clusters are the same in all chains; 14 of 120 cases belong to one cluster or another."; "" if not known."""
+    """ "3 of 4 clusters are the same in all chains; 14 of 120 cases could as well be in another one."; "" if not known."""
     if counts is None:
         return ""
     if not counts.moving:
@@ -327,8 +327,7 @@ def what_differs(counts: Counts | None) -> str:
     clusters = f"{counts.same or 'None'} of {counts.clusters} clusters {'are' if counts.same > 1 else 'is'}"
     if counts.clusters == 1:
         clusters = f"The only cluster is{'' if counts.same else ' not'}"
-    belong = f"{'belongs' if counts.moving == 1 else 'belong'} to one cluster or another"
-    return f"{clusters} the same in all chains; {counts.moving:,} of {counts.cases:,} cases {belong}."
+    return f"{clusters} the same in all chains; {counts.moving:,} of {counts.cases:,} cases could as well be in another one."
 
 
 def at_the_cap(found: Diagnostics, most: int, folded: bool = False) -> Diagnostics:

@@ -174,7 +174,7 @@ class Sample(NamedTuple):
     def place_of(self, row: int) -> int:
         """Where a row of the table is in the sample."""
         if not 0 <= row < self.n_cases:
-            return row  # whoever looks there says that there is none
+            raise ParameterError("There is no case {row}: the table has {n}, counted from 0.", row=row, n=self.n_cases)
         found = int(np.searchsorted(self.rows, row))
         if found == len(self.rows) or self.rows[found] != row:
             raise ParameterError(

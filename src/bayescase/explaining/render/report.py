@@ -313,7 +313,7 @@ def differ(found: DifferencesExplanation) -> tuple[Block, ...]:
     heads = tuple(f"chain {c}" for c in range(found.n_chains))
     rows = [(case.name, f"cluster {case.cluster}", *map(in_chain, case.chains)) for case in found.cases[:MOVING]]
     left = len(found.cases) - len(rows)
-    caption = "Cases that belong to one cluster or another; “other” is a cluster that is not shown"
+    caption = "Cases that could as well be in another cluster; “other” is a cluster that is not shown"
     alike = [
         (found.title_of(c.cluster), "yes" if c.same else "no", *(percent(share) for share in c.alike)) for c in found.clusters
     ]

@@ -152,7 +152,7 @@ def differences_table(found: DifferencesExplanation) -> Table:
     """
     columns = ("Case", "Shown", *(f"Chain {c}" for c in range(found.n_chains)))
     rows = [(cut(case.name, 40), case.cluster, *map(in_chain, case.chains)) for case in found.cases]
-    return plain_table("Cases that belong to one cluster or another", columns, rows, MOST_ROWS)
+    return plain_table("Cases that could as well be in another cluster", columns, rows, MOST_ROWS)
 
 
 def plain_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], most: int | None = None) -> Table:

@@ -167,7 +167,7 @@ def foresee(x, z, u, tables, lanes, k, row):
 
     Of every cell row.ahead gets INDEX, the label that it takes as a number in `used`, or k if it stays; and SLACK, how many
     other cells may move before that is uncertain. One that moves from label a to b changes every difference of u Σ w_s and a
-    partial sum of the w_s by no more than the largest φ_s.
+    partial sum of the w_s by no more than the largest φ_s. A missing cell has φ = 0: its slack is 0 / 0, more than nothing.
     """
     n, used, phi, where, ahead = row.n, row.used, tables.phi, row.where, row.ahead
     smooth, own = span(ahead, SMOOTH, WIDTH), span(ahead, OWN, WIDTH)
