@@ -195,7 +195,13 @@ BROKEN = {
         "            a, b = np.int64(zi[0]), np.int64(0)\n            if a != b:\n",
     ),
     "pairs: cells by the wrong number": (REDRAW, DRIVER, "draw_pairs", "chance[t, k - 1]", "chance[t, k]"),
-    "cases: totals forgotten": (REDRAW, DRIVER, "move_cases", "n_sj[j, s] += n_sv[v, s]", "n_sj[j, s] += 1"),
+    "cases: totals forgotten": (
+        REDRAW,
+        DRIVER,
+        "move_cases",
+        "    count_features(book, n_sv, n_sj)\n",
+        "    n_sj[:] = 1.0 * len(n_sv)\n",
+    ),
     "cases without their prior": (REDRAW, DRIVER, "move_cases", "log_prior[s] = rise[at + s]", "log_prior[s] = 0.0"),
     "cases: held ones move": (REDRAW, DRIVER, "move_cases", "if len(block.held) > 0 and block.held[i] >= 0:", "if False:"),
     "moves: centres the wrong way": (

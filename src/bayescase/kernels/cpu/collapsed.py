@@ -50,6 +50,15 @@ def fill_pseudo_counts(book, hyper, state, weights):
                 g_sum[j, s] += g_sv[v, s]
 
 
+@inner
+def count_features(book, n_sv, n_sj):
+    """n_sj ← the cells of every feature and cluster; 0 before."""
+    for v in range(len(n_sv)):
+        j = book.feature[v]
+        for s in range(n_sj.shape[1]):
+            n_sj[j, s] += n_sv[v, s]
+
+
 @compiled
 def move_case(x, z, book, n_sv, n_sj, weights, u, w, n):
     """All cells of a case, which share a label: s with weight prior_s Π_j (g_sj(x_ij) + n_sv) / (Σ_v g_sj(v) + n_sj).
@@ -145,10 +154,7 @@ def reseat(block, book, hyper, state, u, m, scratch, weights):
     """
     S, n_sj = len(state.omega), weights.n_sj
     fill_pseudo_counts(book, hyper, state, weights)
-    for j in range(len(n_sj)):
-        for v in range(book.offset[j], book.offset[j + 1]):
-            for s in range(S):
-                n_sj[j, s] += state.n_sv[v, s]
+    count_features(book, state.n_sv, n_sj)
     row = scratch.row
     n = row.n
     n[:] = 0

@@ -19,7 +19,7 @@ from ..compiling import compiled, inner
 from ..equations import row_weight
 from ..rng import categorical, derive, uniform
 from .cells import leave_sum
-from .collapsed import fill_pseudo_counts, move_case
+from .collapsed import count_features, fill_pseudo_counts, move_case
 from .intrinsics import span
 from .labels import count_gaps, row_labels
 from .sums import block_sums, row_span
@@ -52,10 +52,7 @@ def move_cases(block, book, hyper, state, rise, lanes, key, row, w, weights):
     """
     S, n_sv, n_sj, log_prior = len(state.omega), state.n_sv, weights.n_sj, weights.log_prior
     fill_pseudo_counts(book, hyper, state, weights)
-    for v in range(len(n_sv)):
-        j = book.feature[v]
-        for s in range(S):
-            n_sj[j, s] += n_sv[v, s]
+    count_features(book, n_sv, n_sj)
     for i in range(block.size):
         if len(block.held) > 0 and block.held[i] >= 0:
             continue
