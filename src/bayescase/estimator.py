@@ -510,9 +510,13 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             if resume and watch.checkpoint is not None and os_path.exists(watch.checkpoint):
                 run.resume(watch.checkpoint)
             run_to_end(run, watch)
-            fitted = Fitted.of_run(run, names, None if place is None else place.results)
+            draws = run.draws()
+            if not self.warm_start:
+                run.close()  # labels take more memory than all results
+            fitted = Fitted.of_draws(run.problem, draws, names, None if place is None else place.results)
         except BaseException:
             run.close()
+            self.__dict__.pop("_run", None)
             raise
         for name in ("_run", "_place"):
             self.__dict__.pop(name, None)
@@ -520,8 +524,6 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             self._place: Any = place  # temporary files go with it
         if self.warm_start:
             self._run = run
-        else:
-            run.close()
         self._show(fitted)
         warn_of_results(fitted)
         return self

@@ -27,7 +27,7 @@ from .sampling.posterior import AGREE, Posterior, equal_cases, summarise
 from .sampling.problem import Problem
 from .sampling.prototypes import NEVER, Candidate, Catalogue, prototype_posterior, rank_prototypes
 from .sampling.results import KeptDraws, kept_draws, mean_hyper
-from .sampling.run import Run
+from .sampling.run import Draws
 from .sampling.structure import has_structure, without_structure
 from .sampling.tree import Found, Tree, make_tree
 from .sampling.values import is_int
@@ -64,9 +64,11 @@ class Fitted:
     sample: Sample | None = None  # of which cases these are a sample, if the table was read in parts
 
     @classmethod
-    def of_run(cls, run: Run, case_names: tuple[str, ...] | None = None, results: Path | None = None) -> Fitted:
-        """What the chains of a run have found so far. `results`: folder for those of all cases, if these are not in memory."""
-        problem, draws, sample = run.problem, run.draws(), None
+    def of_draws(
+        cls, problem: Problem, draws: Draws, case_names: tuple[str, ...] | None = None, results: Path | None = None
+    ) -> Fitted:
+        """What the chains of a run have found. `results`: folder for those of all cases, if these are not in memory."""
+        sample = None
         if results is not None:
             problem, posterior, sample = summarise_large(problem, draws.chains, results)
             if problem.data.own_cases and len(sample.rows) < sample.n_cases:

@@ -11,6 +11,7 @@ import textwrap
 import threading
 import time
 import warnings
+import weakref
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ import bayescase.sampling.plan
 import bayescase.sampling.problem
 import bayescase.sampling.run
 from bayescase import BayescaseWarning, BayesianCaseModel, FileFormatError
+from bayescase.fitted import Fitted
 from bayescase.model import log_joint
 from bayescase.sampling.plan import Plan, Round, doubling, one_round
 from bayescase.sampling.run import Run
@@ -408,6 +410,38 @@ def test_what_a_run_shows_on_the_way_does_not_change_it(holes):
         found = run.draws()
     assert np.array_equal(found.chains[0].memberships, chain_memberships(problem, 0))
     assert np.array_equal(found.trace["log_joint"], model.log_joint_)
+
+
+def test_labels_are_given_back_before_results_are_made(holes, same, monkeypatch):
+    """They take more memory than all results; what is to be run longer keeps them."""
+    labels, there = [], []
+    open_engine, of_draws = bayescase.sampling.run.open_engine, Fitted.of_draws
+
+    def note(*args):
+        engine = open_engine(*args)
+        labels.append(weakref.ref(engine.z))
+        return engine
+
+    def look(*args):
+        there.append(labels[-1]() is not None)
+        return of_draws(*args)
+
+    monkeypatch.setattr(bayescase.sampling.run, "open_engine", note)
+    monkeypatch.setattr(Fitted, "of_draws", look)
+    one = BayesianCaseModel(3, n_jobs=2, **SETTINGS).fit(holes)
+    same(one, clone(one).set_params(warm_start=True).fit(holes))
+    assert there == [False, True]
+
+
+def test_after_an_error_there_is_no_run_to_go_on_with(holes, monkeypatch):
+    model = BayesianCaseModel(3, warm_start=True, **SETTINGS).fit(holes)
+    before = model.fitted_
+    monkeypatch.setattr(Fitted, "of_draws", lambda *args: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        model.more(5)
+    assert model.fitted_ is before
+    with pytest.raises(ValueError, match="There is no run to go on with"):
+        model.more(5)
 
 
 def chain_memberships(problem, c):

@@ -140,7 +140,7 @@ def first_half(chosen):
     plan = problem.plan._replace(rounds=one_round(half, 0))
     with Run(problem._replace(plan=plan), effective_n_jobs(model.n_jobs)) as run:
         run.advance()
-        return Fitted.of_run(run).draws
+        return Fitted.of_draws(run.problem, run.draws()).draws
 
 
 def curve(early, chosen, y):

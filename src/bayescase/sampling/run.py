@@ -66,6 +66,7 @@ class Run:
         at_once = self.engine.chains_at_once
         self.map = self.engine.threads.pool.map if at_once > 1 else map
         self.drivers: SimpleQueue[Driver] = SimpleQueue()
+        self.chains: list[Chain] = []
         rises, mover = None, Mover(data, S) if problem.plan.moves == "clusters" else None
         for _ in range(at_once):
             driver = Driver(data, problem.n_i, problem.hyper, self.engine.threads, rises)
@@ -76,7 +77,7 @@ class Run:
             return Chain(number, problem, self.engine.rows(number), self.engine.candidates, driver, mover)
 
         try:
-            self.chains: list[Chain] = self.each(new, range(n_chains))
+            self.chains = self.each(new, range(n_chains))
         except BaseException:
             self.close()
             raise
@@ -176,7 +177,9 @@ class Run:
         self.stage = checkpoints.resume(path, self.fingerprint(), self.problem, self.chains)
 
     def close(self) -> None:
+        """Give back threads and memory. What `draws` gave stays."""
         self.engine.close()
+        self.chains = []
 
     def __enter__(self) -> Run:
         return self

@@ -204,3 +204,4 @@ class CpuEngine:
 
     def close(self) -> None:
         self.threads.close()
+        self.z = self.z[:0].copy()
