@@ -20,6 +20,7 @@ import tempfile
 import time
 import warnings
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 from rich.console import Console
@@ -328,6 +329,64 @@ def samplers(folder, n_cases=2000, seconds=20.0):
     return {"held_out": curves, "seconds_to_target": reach, "effective_per_second": effective, "target": target}
 
 
+# --- reading, start and results ------------------------------------------------------------------------------------------
+
+ROWS, COLUMNS, SWEEPS, TURNS = 1_000_000, 50, 8, 3
+INPUTS = ("NumPy int8", "NumPy int64", "pandas categories")
+
+
+def as_input(values, kind):
+    """Whole numbers from 0 as one of INPUTS."""
+    if kind != "pandas categories":
+        return values.astype(kind.removeprefix("NumPy "))
+    import pandas
+
+    words = [f"value {v}" for v in range(values.max() + 1)]
+    return pandas.DataFrame({f"x{j}": pandas.Categorical.from_codes(column, words) for j, column in enumerate(values.T)})
+
+
+def beside_sweeps(X, threads):
+    """How many sweeps all of a fit but its sweeps takes: (by the clock, in processor time), one chain of ten clusters."""
+    from bayescase import BayesianCaseModel
+    from bayescase.sampling.chain import Chain
+
+    def now():
+        return np.array([time.perf_counter(), time.process_time()])
+
+    def step(*args):
+        begun = now()
+        plain_step(*args)
+        sweeps.append(now() - begun)
+
+    plain_step, sweeps, start = Chain.step, [], now()
+    with warnings.catch_warnings(), mock.patch.object(Chain, "step", step):
+        warnings.simplefilter("ignore")
+        model = BayesianCaseModel(10, n_iter=SWEEPS, burn_in=1, n_chains=1, n_jobs=threads, random_state=0)
+        model.fit(X)  # of the sweeps, all but the first move cells
+    return (now() - start - np.sum(sweeps, axis=0)) / np.median(sweeps, axis=0)
+
+
+def reading(folder):
+    """Reading, start and results in sweeps of as many threads, for inputs of three kinds."""
+    values = planted(ROWS, COLUMNS)
+    figures, table = {}, Table("input", "threads", "in sweeps, by the clock", "in sweeps, in processor time")
+    for kind in INPUTS:
+        beside_sweeps(as_input(values[:5000], kind), 1)  # compile first
+    found = {(kind, threads): [] for kind in INPUTS for threads in (1, 2)}
+    for _ in range(TURNS):
+        for kind in INPUTS:
+            X = as_input(values, kind)
+            for threads in (1, 2):
+                found[kind, threads].append(beside_sweeps(X, threads))
+    for (kind, threads), ratios in found.items():
+        clock, processor = np.median(ratios, axis=0)
+        figures[f"{kind} x{threads}"] = {"clock": float(clock), "processor": float(processor)}
+        table.add_row(kind, str(threads), f"{clock:.1f}", f"{processor:.1f}")
+    table.title = f"Reading, start and results of {ROWS:,} × {COLUMNS}, medians of {TURNS} turns"
+    console.print(table)
+    return figures
+
+
 # --- what users would pick instead --------------------------------------------------------------------------------------
 
 
@@ -434,7 +493,14 @@ def footprint(folder):
     return figures
 
 
-PARTS = {"footprint": footprint, "iteration": iteration_speed, "growth": growth, "samplers": samplers, "peers": peers}
+PARTS = {
+    "footprint": footprint,
+    "iteration": iteration_speed,
+    "reading": reading,
+    "growth": growth,
+    "samplers": samplers,
+    "peers": peers,
+}
 
 
 def main():

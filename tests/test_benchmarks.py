@@ -34,6 +34,18 @@ def test_speed_takes_turns_and_counts_cells(beside, monkeypatch, tmp_path):
         assert chain.state.n_sv.sum() == (data.cells.codes >= 0).sum()
 
 
+def test_what_a_fit_takes_beside_its_sweeps(beside, monkeypatch, capsys):
+    beside("benchmarks")
+    import speed
+
+    for name, value in (("ROWS", 300), ("COLUMNS", 3), ("TURNS", 1)):
+        monkeypatch.setattr(speed, name, value)
+    figures = speed.reading(None)
+    assert set(figures) == {f"{kind} x{threads}" for kind in speed.INPUTS for threads in (1, 2)}
+    assert all(figure["clock"] > 0 for figure in figures.values())
+    assert "300 × 3" in capsys.readouterr().out
+
+
 def test_an_example_prints_and_draws(beside, tmp_path, capsys):
     beside("examples")
     import cuisines

@@ -15,8 +15,8 @@ from bayescase import kernels
 
 SOURCE = Path(__file__).parents[1] / "src/bayescase"
 ROOMS = (
-    *("errors", "state", "model", "storage", "lda", "reading", "kernels", "sampling", "fitted", "predicting", "parameters"),
-    *("explaining", "datasets", "estimator", "classifier", "selection", "web", "study", "experiments", "cli"),
+    *("errors", "parallel", "state", "model", "storage", "lda", "reading", "kernels", "sampling", "fitted", "predicting"),
+    *("parameters", "explaining", "datasets", "estimator", "classifier", "selection", "web", "study", "experiments", "cli"),
 )
 FRONT = ("__init__.py", "__main__.py")  # of the package: they open every room, and belong to none
 LONGEST_FILE, LONGEST_FUNCTION = 500, 60

@@ -3,6 +3,7 @@
 Reading order: rooms, each using only those before it (docs/architecture.md has their files).
 
     errors       what a user can do wrong, said in Python's words or in those of the command line
+    parallel     work cut into parts, on threads
     state        the arrays of a run
     model        the paper, one equation per function; the joint probability; the simulator
     storage      one file format for models and checkpoints

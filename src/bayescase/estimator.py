@@ -38,6 +38,7 @@ from .explaining.pairs import explain_pair
 from .explaining.tree import TOLERANCE, explain_tree, fold
 from .fitted import Fitted, Interval
 from .kernels import check_device, check_devices
+from .parallel import on_threads
 from .parameters import (
     Seed,
     check_few,
@@ -391,12 +392,13 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         names = check_names(named, (table if catalogue is None else catalogue).n_cases)
         if few is not None:
             names = names_at(names, sample_rows(table.n_cases, seed, few))
-        encoding = fit_encoder(self.encoder, table, catalogue).encoding_
-        if self.verbose:
-            print(*types_in_words(encoding), sep="\n", file=sys.stderr)
-        problem = prepare(table, encoding, settings, given, seed)
-        run = Run(problem, effective_n_jobs(self.n_jobs), self.device)
-        return self._finish(run, names, Watch(callback, checkpoint, self.verbose))
+        n_jobs = effective_n_jobs(self.n_jobs)
+        with on_threads(n_jobs, table.n_cases * len(table.columns)):
+            encoding = fit_encoder(self.encoder, table, catalogue).encoding_
+            if self.verbose:
+                print(*types_in_words(encoding), sep="\n", file=sys.stderr)
+            run = Run(prepare(table, encoding, settings, given, seed), n_jobs, self.device)
+            return self._finish(run, names, Watch(callback, checkpoint, self.verbose))
 
     def _fit_large(
         self,
@@ -425,11 +427,11 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
                     cached = open_large(source, new_encoder(self.encoder), catalogue, place, self.verbose)
                 except BayescaseError as error:
                     raise error.within("encoder") from None
-                problem = prepare_large(cached, settings, given, seed, place.rows, client)
                 if isinstance(given.candidates, int):
                     names = names_at(None, sample_rows(len(cached), seed, given.candidates))
-                run = Run(problem, effective_n_jobs(self.n_jobs), self.device)
-                self._finish(run, names, watch, place=place)
+                with on_threads(n_jobs := effective_n_jobs(self.n_jobs)):
+                    problem = prepare_large(cached, settings, given, seed, place.rows, client)
+                    self._finish(Run(problem, n_jobs, self.device), names, watch, place=place)
         except BaseException:
             place.end(finished=False)
             raise
@@ -474,7 +476,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             )
         if self.fitted_.whole is not None:
             raise ParameterError("A folded model cannot run longer: run the one that it was folded from, and fold it again.")
-        run = self.__dict__.get("_run")
+        run, n_jobs = self.__dict__.get("_run"), effective_n_jobs(self.n_jobs)
         if run is None:
             if checkpoint is None or not os_path.exists(checkpoint):
                 raise ParameterError(
@@ -491,11 +493,12 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
                     cache=Setting("cache"),
                     warm_start=Setting("warm_start", True),
                 )
-            run = Run(self.fitted_.problem, effective_n_jobs(self.n_jobs), self.device)
+            run = Run(self.fitted_.problem, n_jobs, self.device)
             run.resume(checkpoint)
         run.extend(n_iter, self.burn_in)
         watch = Watch(callback, checkpoint, self.verbose)
-        return self._finish(run, self.fitted_.case_names, watch, place=self.__dict__.get("_place"), resume=False)
+        with on_threads(n_jobs, len(run.problem.data.cells.codes)):
+            return self._finish(run, self.fitted_.case_names, watch, place=self.__dict__.get("_place"), resume=False)
 
     def _finish(
         self,

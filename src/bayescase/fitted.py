@@ -13,6 +13,8 @@ import numpy as np
 
 from . import __version__, storage
 from .errors import Setting
+from .kernels import row_hashes
+from .parallel import each, portions
 from .reading.columns import Columns
 from .reading.encoding import Encoding
 from .sampling.diagnostics import TRACED, Diagnostics, at_the_cap, diagnose, stopped_early, to_arviz
@@ -23,7 +25,7 @@ from .sampling.hyper import LEARNED
 from .sampling.joining import Groups, join_posterior, order_groups
 from .sampling.large import Sample, summarise_large
 from .sampling.plan import Plan, Round
-from .sampling.posterior import AGREE, Posterior, equal_cases, summarise
+from .sampling.posterior import AGREE, Posterior, equal_hashes, summarise
 from .sampling.problem import Problem
 from .sampling.prototypes import NEVER, Candidate, Catalogue, prototype_posterior, rank_prototypes
 from .sampling.results import KeptDraws, kept_draws, mean_hyper
@@ -68,14 +70,15 @@ class Fitted:
         cls, problem: Problem, draws: Draws, case_names: tuple[str, ...] | None = None, results: Path | None = None
     ) -> Fitted:
         """What the chains of a run have found. `results`: folder for those of all cases, if these are not in memory."""
-        sample = None
+        sample, hashes = None, None
         if results is not None:
             problem, posterior, sample = summarise_large(problem, draws.chains, results)
             if problem.data.own_cases and len(sample.rows) < sample.n_cases:
                 case_names = tuple(f"case {row}" for row in sample.rows.tolist())
         else:
-            posterior = summarise(draws.chains, equal_cases(problem.data), prune=problem.learn.beta)
-        return cls(
+            hashes = row_hashes(problem.data.cells)
+            posterior = summarise(draws.chains, equal_hashes(hashes, problem.data.z_held), prune=problem.learn.beta)
+        fitted = cls(
             problem=problem,
             hyper=mean_hyper(problem, posterior, draws),
             posterior=posterior,
@@ -86,6 +89,9 @@ class Fitted:
             case_names=case_names,
             sample=sample,
         )
+        if hashes is not None and problem.data.own_cases and problem.data.bags is None:
+            vars(fitted)["hashes"] = hashes  # which are those of the catalogue, too
+        return fitted
 
     # --- sizes and names ----------------------------------------------------------------------------------------------
 
@@ -183,8 +189,8 @@ class Fitted:
     @cached_property
     def labels(self) -> np.ndarray:
         """(N,) The cluster with the largest membership; equal cases have equal memberships, so equal labels."""
-        labels: np.ndarray = np.argmax(self.posterior.memberships, axis=1)
-        return labels
+        memberships = self.posterior.memberships
+        return np.concatenate(each(lambda rows: memberships[rows].argmax(axis=1), portions(len(memberships))))
 
     @cached_property
     def sizes(self) -> np.ndarray:
@@ -205,7 +211,12 @@ class Fitted:
     @cached_property
     def candidates(self) -> list[tuple[Candidate, ...]]:
         """For each cluster the posterior of its prototype: every case that was drawn, the most probable first."""
-        return prototype_posterior(self.posterior.p, self.data.candidate_cells, self.data.log_weight)
+        return prototype_posterior(self.posterior.p, self.hashes, self.data.log_weight)
+
+    @cached_property
+    def hashes(self) -> np.ndarray:
+        """(M,) Of the rows of the catalogue: equal rows have equal ones."""
+        return row_hashes(self.data.candidate_cells)
 
     @cached_property
     def prototype_ranking(self) -> list[tuple[Candidate, ...]]:

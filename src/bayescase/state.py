@@ -6,6 +6,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .parallel import each, portions
+
 
 class Cells(NamedTuple):
     """Rows of codes of any length, one after the other: row i is codes[first[i] : first[i + 1]]."""
@@ -269,7 +271,14 @@ def smallest_int(n: int) -> np.dtype:
 
 def has_gaps(x: np.ndarray) -> bool:
     """Is any cell missing?"""
-    return any(bool((x[rows] < 0).any()) for rows in chunks(len(x), x.shape[1] if x.ndim > 1 else 1))
+    width = x.shape[1] if x.ndim > 1 else 1
+    if not width:
+        return False
+
+    def lack(part: slice) -> bool:
+        return any(bool(x[part][rows].min() < 0) for rows in chunks(part.stop - part.start, width))
+
+    return any(each(lack, portions(len(x), max(1, AT_ONCE // width))))
 
 
 def count_observed(x: np.ndarray, bags: Cells | None = None) -> np.ndarray:
@@ -284,6 +293,7 @@ def count_observed(x: np.ndarray, bags: Cells | None = None) -> np.ndarray:
     return histogram
 
 
+AT_ONCE = 1 << 20  # cells that are worth a thread
 FEW = 1 << 14  # cells of a chunk where temporaries must be smaller still
 
 

@@ -7,6 +7,8 @@ import pytest
 
 from bayescase import BayesianCaseModel
 from bayescase.kernels import row_hashes, row_means
+from bayescase.parallel import LEAST, on_threads
+from bayescase.sampling.posterior import equal_hashes
 from bayescase.sampling.prototypes import NEVER, Candidate, Catalogue, prototype_posterior, rank_prototypes
 from bayescase.state import Cells, join_cells
 
@@ -77,7 +79,7 @@ def test_a_pinned_prototype_stays_though_it_belongs_elsewhere():
 
 
 def test_the_posterior_is_counted_and_equal_cases_are_one():
-    catalogue = join_cells(np.array([[0, 1], [0, 1], [2, 3], [0, 3]]), None)
+    catalogue = row_hashes(join_cells(np.array([[0, 1], [0, 1], [2, 3], [0, 3]]), None))
     p = np.array([[[0], [1], [1], [2]]])
     ((first, second),) = prototype_posterior(p, catalogue, np.zeros((4, 1)))
     assert first == Candidate(0, 0.75, (0, 1))
@@ -161,6 +163,23 @@ def test_equal_cases_have_equal_memberships_and_labels():
         assert len(set(model.labels_[same])) == 1
     np.testing.assert_allclose(model.memberships_.sum(axis=1), 1)
     assert np.array_equal(model.labels_, model.memberships_.argmax(axis=1))
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_the_groups_of_equal_hashes(threads):
+    rng = np.random.default_rng(2)
+    for distinct in (3, 4000, 2**40):
+        hashes = rng.integers(distinct, size=5 * LEAST).astype(np.uint64) * np.uint64(2**64 // distinct)
+        held = rng.integers(-1, 2, size=len(hashes))
+        for labels in (np.zeros(0, int), held):
+            with on_threads(threads):
+                rows, first = equal_hashes(hashes, labels)
+            apart, expected = labels if len(labels) else np.zeros_like(held), {}
+            for row, key in enumerate(zip(hashes.tolist(), apart.tolist(), strict=True)):
+                expected.setdefault(key, []).append(row)
+            expected = [expected[key] for key in sorted(expected) if len(expected[key]) > 1]
+            assert [group.tolist() for group in np.split(rows, first[1:]) if len(group)] == expected
+    assert [len(part) for part in equal_hashes(np.zeros(0, np.uint64), np.zeros(0, int))] == [0, 0]
 
 
 def test_equal_cases_that_are_held_apart_stay_apart():

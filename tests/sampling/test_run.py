@@ -18,6 +18,7 @@ import pytest
 from sklearn.base import clone
 
 import bayescase.kernels.cpu.engine
+import bayescase.parallel
 import bayescase.sampling.checkpoint
 import bayescase.sampling.plan
 import bayescase.sampling.problem
@@ -25,6 +26,7 @@ import bayescase.sampling.run
 from bayescase import BayescaseWarning, BayesianCaseModel, FileFormatError
 from bayescase.fitted import Fitted
 from bayescase.model import log_joint
+from bayescase.parallel import LEAST
 from bayescase.sampling.plan import Plan, Round, doubling, one_round
 from bayescase.sampling.run import Run
 
@@ -45,6 +47,17 @@ def test_the_number_of_threads_changes_nothing(holes, sampler, n_chains, same):
     one = BayesianCaseModel(3, sampler=sampler, n_jobs=1, **SETTINGS | {"n_chains": n_chains}).fit(holes)
     for n_jobs in (2, 3, -1):
         same(one, clone(one).set_params(n_jobs=n_jobs).fit(holes))
+
+
+def test_threads_that_share_the_start_and_the_results_change_nothing(planted, same, monkeypatch):
+    """A table that is long enough to be cut, with equal cases and gaps."""
+    monkeypatch.setattr(bayescase.parallel, "WORTH", 0)
+    x, _ = planted(N=3 * LEAST, P=6, V=3, S=3, seed=2, noise=0.4)
+    holes = np.where(np.random.default_rng(0).random(x.shape) < 0.02, np.nan, x)
+    settings = {"n_iter": 6, "n_chains": 1, "init": "seeded", "alpha": 0.3, "random_state": 0}
+    for table in (x, holes):
+        one = BayesianCaseModel(3, n_jobs=1, **settings).fit(table)
+        same(one, clone(one).set_params(n_jobs=3).fit(table))
 
 
 @pytest.mark.parametrize("cells", [1, 50, 300])

@@ -7,7 +7,7 @@ from .contract import Best, Candidates, Counts, Engine, Moved, Rows
 from .cpu.means import copied
 from .cpu.moves import Sides, Units, collect, fill_rough, split
 from .cpu.newcases import Given, fold_by_table, row_hashes, score_cases
-from .cpu.profiles import best_profile, row_means, value_counts
+from .cpu.profiles import apart, best_profile, row_means, value_counts
 from .cpu.threads import Threads, threads_for
 from .driver import Driver, sweeps
 from .evidence import ClusterEvidence
@@ -27,6 +27,7 @@ __all__ = [
     "Sides",
     "Threads",
     "Units",
+    "apart",
     "best_profile",
     "check_device",
     "check_devices",

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import ParameterError, TableError, TableWarning
-from ..state import Cells, Codes, chunks
+from ..state import Cells, Codes
 from .bags import LearnedBag, Wishes, count_items, items_of_rows, learn_bag, select_codes, to_cells
 from .features import Feature, Learned, count_codes, learn_feature, local_codes
 from .notes import Refusals, notes_on
@@ -33,7 +33,7 @@ from .rules import (
     make_rules,
     with_names,
 )
-from .seen import CELLS, Coded, code_columns, count_values
+from .seen import OF_MATRIX, Coded, as_matrix, by_column, code_columns, count_values, in_parts
 from .tables import AnyColumn, Marker, SparseColumn, Table, Wanted, has_lists, plain
 
 AMBIGUOUS = -1  # items of several bags are called so
@@ -80,6 +80,37 @@ def lay_out(table: Table, asked: Asked) -> Layout:
     return Layout(wanted, [(table.name(j), rules[j]) for j in singles], of_bags, markers)
 
 
+class CodeTable(NamedTuple):
+    """How the cells of a column become codes."""
+
+    j: int  # column of x
+    column: Coded
+    table: np.ndarray  # the code of each of its values, -1 for none
+    strange: np.ndarray  # which of them were never seen
+    more: np.ndarray | None  # (1,) by how much codes are larger than cells, if that is so of all but the first
+
+    def look_up(self, rows: slice, x: np.ndarray) -> int:
+        """The codes of some rows, into x. Returns how many have a value never seen."""
+        j, column, table, strange, more = self
+        cells = column.cells[rows]
+        if more is not None and (table[0] >= 0 or cells.min() > column.low):
+            np.add(cells, more, out=x[rows, j], casting="unsafe")
+            return 0
+        places = column.places(rows)
+        x[rows, j] = found = table.take(places)
+        return int(strange.take(places).sum()) if strange.any() and found.min() < 0 else 0
+
+
+def difference(column: Coded, table: np.ndarray) -> np.ndarray | None:
+    """By how much codes are larger than cells, but for the first perhaps, which has none: modulo 2 to the bits of a code."""
+    first = int(table[0] < 0)
+    if column.cells.dtype.kind not in "iu" or column.cells.dtype == np.uint64 or first == len(table):
+        return None
+    if table[first] < 0 or (np.diff(table[first:]) != 1).any():
+        return None
+    return np.array(int(table[first]) - column.low - first).astype(table.dtype).reshape(1)
+
+
 class Encoding:
     """The features of a model; learned once, then turns tables into codes and codes into values.
 
@@ -119,11 +150,13 @@ class Encoding:
         names = [name for name, _ in layout.singles]
         known = [count_values(code_columns(columns[: len(names)], names, layout.markers)) for columns in tables]
         refusals = Refusals()
-        singles = [
-            refusals.each(learn_feature, name, [of[k] for of in tables], rule, layout.markers, [of[k] for of in known])
-            for k, (name, rule) in enumerate(layout.singles)
-        ]
-        refusals.say()
+
+        def learn(k: int) -> Learned:
+            name, rule = layout.singles[k]
+            return refusals.each(learn_feature, name, [of[k] for of in tables], rule, layout.markers, [of[k] for of in known])
+
+        singles = by_column(learn, range(len(names)), table.n_cases)
+        refusals.say(names)
         bags = [learn_bag(bag.how, bag.names, [columns[bag.part] for columns in tables], bag.wishes) for bag in layout.bags]
         return cls.of(layout, singles, bags, tables[0])
 
@@ -150,19 +183,20 @@ class Encoding:
         single = [(feature, columns[0]) for feature, columns in parts[: self.n_single]]
         coded = code_columns([column for _, column in single], [feature.name for feature, _ in single], self.markers)
         unseen = self.look_up(coded, x)
-        for j, (feature, column) in enumerate(single):
-            if coded[j] is not None:
-                continue
+
+        def encode_one(j: int) -> int:
+            feature, column = single[j]
             if isinstance(column, SparseColumn) and feature.type == "count":
                 codes = count_codes(feature, column.values)
-                unseen += int((codes < 0).sum())
                 x[:, j] = self.offset[j]  # what is not stored
                 x[column.rows, j] = np.where(codes < 0, -1, codes + self.offset[j])
-            else:
-                read = plain(column, feature.name, self.markers)
-                codes = local_codes(feature, read)
-                unseen += int((codes[~read.missing] < 0).sum())
-                x[:, j] = np.where(codes < 0, -1, codes + self.offset[j])
+                return int((codes < 0).sum())
+            read = plain(column, feature.name, self.markers)
+            codes = local_codes(feature, read)
+            x[:, j] = np.where(codes < 0, -1, codes + self.offset[j])
+            return int((codes[~read.missing] < 0).sum())
+
+        unseen += sum(by_column(encode_one, [j for j, column in enumerate(coded) if column is None], table.n_cases))
         if not self.bags:
             return Codes(x), unseen
         counted = [count_items(feature, columns, self.markers) for feature, columns in parts[self.n_single :]]
@@ -171,19 +205,19 @@ class Encoding:
 
     def look_up(self, coded: Sequence[Coded | None], x: np.ndarray) -> int:
         """The codes of columns of few values, into x. Returns the number of cells with a value never seen."""
-        tables, unseen = [], 0
+        tables = []
         for j, column in enumerate(coded):
             if column is not None:
                 codes = local_codes(self.features[j], column.values)
                 table = np.where(codes < 0, -1, codes + self.offset[j]).astype(self.dtype)
-                tables.append((j, column, table, (codes < 0) & ~column.values.missing))
-        for rows in chunks(len(x), len(tables), CELLS) if tables else ():
-            for j, column, table, strange in tables:
-                places = column.places(rows)
-                x[rows, j] = found = table.take(places)
-                if found.min() < 0 and strange.any():
-                    unseen += int(strange.take(places).sum())
-        return unseen
+                tables.append(CodeTable(j, column, table, (codes < 0) & ~column.values.missing, difference(column, table)))
+        matrix = as_matrix([of.column.cells for of in tables]) if len(tables) == x.shape[1] > 0 else None
+        differences = [of.more for of in tables if of.more is not None and of.table[0] >= 0]
+        if matrix is not None and len(differences) == len(tables):
+            more = np.concatenate(differences)
+            in_parts(lambda rows: np.add(matrix[rows].astype(x.dtype), more, out=x[rows]), len(x), x.shape[1], OF_MATRIX)
+            return 0
+        return sum(in_parts(lambda rows: sum(of.look_up(rows, x) for of in tables), len(x), len(tables)))
 
     def columns_of(self, table: Table) -> list[tuple[Feature, list[AnyColumn]]]:
         """Each feature with its columns."""

@@ -13,20 +13,20 @@ class Refusals:
     """Columns that cannot be used as they are: all of them are named at once, when every column was looked at."""
 
     def __init__(self) -> None:
-        self.found: list[TableError] = []
+        self.found: dict[str, TableError] = {}
 
     def each(self, learn: Callable[..., Learned], name: str, *args: object) -> Learned:
         """What is learned of a column; of one that is refused, nothing."""
         try:
             return learn(name, *args)
         except TableError as error:
-            self.found.append(error)
+            self.found[name] = error
             return Learned(Feature(name, "category", ()))
 
-    def say(self) -> None:
-        """Raise if there are any."""
+    def say(self, names: Sequence[str]) -> None:
+        """Raise if there are any; they are named in this order."""
         if self.found:
-            raise together(self.found)
+            raise together([self.found[name] for name in names if name in self.found])
 
 
 def together(errors: Sequence[TableError]) -> TableError:

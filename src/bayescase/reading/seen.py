@@ -5,12 +5,14 @@ categories and words, no cell becomes a Python object, and nothing is sorted.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import narwhals.stable.v2 as nw
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
+from ..parallel import Part, Result, each
 from ..state import chunks
 from .tables import AnyColumn, Column, Marker, SparseColumn, categories_of, plain
 
@@ -18,6 +20,9 @@ FEW = 1 << 8  # so many different values are always few
 MOST = 1 << 16  # and so many never more than that
 CELLS_PER_VALUE = 4  # on average, at least, of columns with more than a few values
 CELLS = 1 << 19  # that are looked at together: columns of one array share its cache lines
+OF_MATRIX = 1 << 16  # that are looked at together if columns are a matrix
+MANY = 1 << 24  # that are worth threads, with which the memory of their temporaries stays
+FEW_CELLS = 1 << 20  # fewer columns are looked at one by one
 
 
 class Seen(NamedTuple):
@@ -80,11 +85,19 @@ def code_columns(columns: Sequence[AnyColumn], names: Sequence[str], markers: Se
     """The columns that have few values, as Coded; None for each of the others."""
     found: list[Coded | None] = [None] * len(columns)
     numbers: dict[int, np.ndarray] = {}
+    words = [
+        (k, column)
+        for k, column in enumerate(columns)
+        if isinstance(column, nw.Series) and column.dtype in (nw.Categorical, nw.Enum, nw.String)
+    ]
+    n_cases = len(words[0][1]) if words else 0
+    for (k, _), coded in zip(words, by_column(lambda word: code_words(word[1], markers), words, n_cases), strict=True):
+        found[k] = coded
+    of_words = {k for k, _ in words}
     for k, column in enumerate(columns):
+        if k in of_words:
+            continue
         if isinstance(column, nw.Series):
-            if column.dtype in (nw.Categorical, nw.Enum, nw.String):
-                found[k] = code_words(column, markers)
-                continue
             if not (column.dtype.is_numeric() or column.dtype == nw.Boolean) or column.null_count():
                 continue
             column = column.to_numpy()
@@ -100,27 +113,63 @@ def code_columns(columns: Sequence[AnyColumn], names: Sequence[str], markers: Se
     return found
 
 
+def in_parts(work: Callable[[slice], Result], n: int, width: int, cells: int | None = None) -> list[Result]:
+    """What comes of some rows at a time, on threads if there are many cells."""
+    parts = chunks(n, width, CELLS if cells is None else cells)
+    return each(work, parts) if n * width >= MANY else [work(part) for part in parts]
+
+
+def by_column(work: Callable[[Part], Result], columns: Sequence[Part], n: int) -> list[Result]:
+    """What comes of each of some columns of n cells, on threads if there are many cells."""
+    return each(work, columns) if n * len(columns) >= FEW_CELLS else [work(column) for column in columns]
+
+
 def is_few(n_values: int, n_cells: int) -> bool:
     return 0 < n_values <= min(max(FEW, n_cells // CELLS_PER_VALUE), MOST)
 
 
+def as_matrix(columns: Sequence[np.ndarray]) -> np.ndarray | None:
+    """Columns of whole numbers that lie side by side in one array: what is done to all of them at once takes less time."""
+    first, *rest = columns
+    at, step = first.__array_interface__["data"][0], first.itemsize
+    if first.dtype.kind not in "iu" or first.dtype == np.uint64 or not rest or first.strides[0] < step * len(columns):
+        return None
+    for k, column in enumerate(rest, start=1):
+        same = column.dtype == first.dtype and column.strides == first.strides and len(column) == len(first)
+        if not same or column.__array_interface__["data"][0] != at + k * step:
+            return None
+    return as_strided(first, (len(first), len(columns)), (first.strides[0], step), writeable=False)
+
+
 def ranges(columns: Sequence[np.ndarray]) -> list[tuple[int, int]]:
     """(lowest, highest) number of each column; lowest above highest if it has others than whole ones, or none."""
+    if columns and len(columns[0]) and (matrix := as_matrix(columns)) is not None:
+        found = in_parts(lambda rows: (matrix[rows].min(axis=0), matrix[rows].max(axis=0)), len(matrix), len(columns))
+        least_most = np.array(found)
+        return list(zip(least_most[:, 0].min(axis=0).tolist(), least_most[:, 1].max(axis=0).tolist(), strict=True))
     bounds = [np.iinfo(column.dtype) if column.dtype.itemsize == 1 else None for column in columns]  # of a byte: all there are
     low: list[Any] = [of and of.min for of in bounds]
     high: list[Any] = [of and of.max for of in bounds]
-    whole = [True] * len(columns)
-    for rows in chunks(len(columns[0]) if columns else 0, len(columns), CELLS):
-        for k, column in enumerate(columns):
-            if not whole[k] or column.dtype.itemsize == 1:
+    whole, wider = [True] * len(columns), [k for k, column in enumerate(columns) if column.dtype.itemsize > 1]
+
+    def look(rows: slice) -> list[tuple[int, int, int]]:
+        """(column, lowest, highest) of those that have whole numbers so far, and some here."""
+        found = []
+        for k in wider:
+            if not whole[k]:
                 continue
-            cells = np.ascontiguousarray(column[rows])  # minima and maxima are faster so
+            cells = np.ascontiguousarray(columns[k][rows])  # minima and maxima are faster so
             if cells.dtype.kind == "f":
                 cells = cells[cells == cells]
-                whole[k] = bool((np.abs(cells) < MOST).all() and (cells == np.floor(cells)).all())  # so far from 0, at most
-                if not whole[k] or not len(cells):
+                if not (np.abs(cells) < MOST).all() or not (cells == np.floor(cells)).all():  # so far from 0, at most
+                    whole[k] = False
                     continue
-            least, most = int(cells.min()), int(cells.max())
+            if len(cells):
+                found.append((k, int(cells.min()), int(cells.max())))
+        return found
+
+    for known in in_parts(look, len(columns[0]), len(wider)) if wider else []:
+        for k, least, most in known:
             low[k] = least if low[k] is None else min(low[k], least)
             high[k] = most if high[k] is None else max(high[k], most)
     return [(a, b) if ok and a is not None else (1, 0) for a, b, ok in zip(low, high, whole, strict=True)]
@@ -130,7 +179,6 @@ def code_numbers(cells: np.ndarray, low: int, high: int, name: str, markers: Seq
     if cells.dtype.kind == "f":
         values = np.append(np.nan, np.arange(low, high + 1)).astype(cells.dtype)
         return Coded(cells, low - 1, plain(values, name, markers))
-    low = 0 if low >= 0 and high < FEW else low
     values = np.array([*range(low, high + 1)], dtype=cells.dtype)
     return Coded(cells, low - (low > np.iinfo(np.intp).max) * 2**64, plain(values, name, markers))
 
@@ -169,12 +217,22 @@ def count_values(columns: Sequence[Coded | None]) -> list[Seen | None]:
         (k, column, np.zeros(len(column.values.values), np.int64)) for k, column in enumerate(columns) if column is not None
     ]
     order: dict[int, list[int]] = {k: [] for k, column, _ in known if not column.values.numeric}
-    for rows in chunks(len(known[0][1].cells) if known else 0, len(known), CELLS):
-        for k, column, times in known:
-            places = column.places(rows)
-            here = np.bincount(places, minlength=len(times))
-            if k in order:
-                new = np.flatnonzero((times == 0) & (here > 0))
+    matrix = as_matrix([column.cells for _, column, _ in known]) if known else None
+    ends = np.cumsum([len(times) for _, _, times in known])
+    at = [end - len(times) - column.low for end, (_, column, times) in zip(ends.tolist(), known, strict=True)]
+    first = np.array([place % 2**64 for place in at], dtype=np.uint64).view(np.int64)  # sums are modulo 2⁶⁴
+
+    def count(rows: slice) -> list[np.ndarray]:
+        if matrix is None:
+            return [np.bincount(column.places(rows), minlength=len(times)) for _, column, times in known]
+        return np.split(np.bincount((matrix[rows] + first).reshape(-1), minlength=ends[-1]), ends[:-1])
+
+    size = CELLS if matrix is None else OF_MATRIX
+    shape = (len(known[0][1].cells), len(known)) if known else (0, 0)
+    for rows, counts in zip(chunks(*shape, size), in_parts(count, *shape, size), strict=True):
+        for (k, column, times), here in zip(known, counts, strict=True):
+            if k in order and (new := np.flatnonzero((times == 0) & (here > 0))).size:
+                places = column.places(rows)
                 order[k] += sorted(new.tolist(), key=lambda place: int(np.argmax(places == place)))
             times += here
     found: list[Seen | None] = [None] * len(columns)

@@ -249,7 +249,7 @@ def finish(layout: Layout, singles: Sequence[ColumnTally], bags: Sequence[Bag], 
                     n=round(1 / parts[0].share),
                 )
             )
-    refusals.say()
+    refusals.say([name for name, _ in layout.singles])
     of_bags = []
     for bag, of in zip(bags, layout.bags, strict=True):
         cases = [bag.cases] + ([bag.tally.count(catalogue[of.part])] if catalogue else [])

@@ -9,12 +9,14 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from ..kernels import Driver, Rows, row_hashes
+from ..parallel import each, portions
 from ..state import FEW, Data, Hyper, State, chunks, smallest_int
 from ..storage import Mapped
 
 MOST_TABLES = 8  # tables of φ kept per chain for new cases, evenly spaced over its kept draws
 AGREE = 0.9  # overlap from which two chains have found the same clusters
 PART = 1 << 22  # memberships that are read at a time
+SHARE = 1 << 18  # that a thread works on at a time
 FORGET = 4  # while burning in, draw n has the weight FORGET / (n + FORGET): the first half of them weighs 1 / 2^FORGET in all
 
 
@@ -187,18 +189,23 @@ def compare(chains: list[ChainDraws]) -> tuple[np.ndarray, np.ndarray]:
 def in_both(a: np.ndarray | Mapped, b: np.ndarray | Mapped) -> np.ndarray:
     """(S, S) Σ_i a[i, r] b[i, s], by parts: arrays may lie on a disk."""
     total = np.zeros((a.shape[1], b.shape[1]))
-    for few in chunks(len(a), a.shape[1], PART):
-        total += a[few].T @ b[few]
+    for found in each(lambda few: a[few].T @ b[few], chunks(len(a), a.shape[1], PART)):
+        total += found
     return total
 
 
 def in_common(a: np.ndarray | Mapped, b: np.ndarray | Mapped, relabel: np.ndarray) -> float:
     """The membership that two chains share, mean over cases; label relabel[s] of b is label s of a."""
-    total = 0.0
-    for part in chunks(len(a), a.shape[1], PART):
+
+    def share(part: slice) -> list[float]:
         of_a, of_b = a[part], b[part]
-        for few in chunks(len(of_a), a.shape[1], FEW):
-            total += float(np.minimum(of_a[few], of_b[few][:, relabel]).sum(dtype=float))
+        few = chunks(len(of_a), a.shape[1], FEW)
+        return [float(np.minimum(of_a[rows], of_b[rows].take(relabel, axis=1)).sum(dtype=float)) for rows in few]
+
+    total = 0.0
+    for found in each(share, chunks(len(a), a.shape[1], PART)):
+        for shared in found:
+            total += shared
     return total / len(a)
 
 
@@ -223,22 +230,48 @@ class Equals(NamedTuple):
         if not len(self.rows):
             return
         sizes = self.sizes
-        for column in memberships.T:
+
+        def level(column: np.ndarray) -> None:
             column[self.rows] = np.repeat(np.add.reduceat(column[self.rows], self.first) / sizes, sizes)
+
+        each(level, list(memberships.T))
 
 
 def equal_cases(data: Data) -> Equals:
-    """The groups of equal cases, by the hash of their values."""
+    """The groups of equal cases."""
     return equal_hashes(row_hashes(data.cells), data.z_held)
 
 
 def equal_hashes(hashes: np.ndarray, held: np.ndarray) -> Equals:
-    held = held if len(held) else np.zeros(len(hashes), dtype=np.int64)
-    order = np.lexsort((held, hashes))
-    new = np.append(True, (np.diff(hashes[order]) != 0) | (np.diff(held[order]) != 0))
+    """By the hash of their values, and the label that they are held at."""
+    some = repeated(hashes)
+    held = held[some] if len(held) else np.zeros(len(some), dtype=np.int64)
+    order = np.lexsort((held, hashes[some]))
+    found, held = hashes[some][order], held[order]
+    new = np.append(np.ones(min(len(order), 1), dtype=bool), (found[1:] != found[:-1]) | (held[1:] != held[:-1]))
     sizes = np.diff(np.flatnonzero(new), append=len(order))
     several = np.repeat(sizes > 1, sizes)
-    return Equals(order[several], np.flatnonzero(new[several]))
+    return Equals(some[order[several]], np.flatnonzero(new[several]))
+
+
+def repeated(hashes: np.ndarray) -> np.ndarray:
+    """In rising order, where those are that occur twice and more often, and perhaps a few others."""
+    parts = np.uint64(len(portions(len(hashes))))
+
+    def twice(part: int) -> np.ndarray:
+        own: np.ndarray = np.sort(hashes[hashes % parts == part])
+        again: np.ndarray = own[1:][own[1:] == own[:-1]]
+        return again
+
+    return np.flatnonzero(may_be_among(hashes, np.concatenate(each(twice, range(int(parts))))))
+
+
+def may_be_among(hashes: np.ndarray, few: np.ndarray) -> np.ndarray:
+    """A quick test by the first bits: true for every hash that is among the few, and for a small share of others."""
+    bits = np.uint64(64 - 16)
+    flags = np.zeros(1 << 16, dtype=bool)
+    flags[few >> bits] = True
+    return np.asarray(flags[hashes >> bits])
 
 
 def summarise(chains: list[ChainDraws], equals: Averaging, prune: bool = False, out: Mapped | None = None) -> Posterior:
@@ -287,14 +320,24 @@ def main_labels(chains: list[ChainDraws], relabel: np.ndarray, equals: Equals, r
         if rows is not None:
             memberships = memberships.take(rows) if isinstance(memberships, Mapped) else memberships[rows]
         labels = np.empty(len(memberships), dtype=smallest_int(relabel.shape[1]))
-        for few in chunks(len(memberships), relabel.shape[1], FEW):
-            labels[few] = memberships[few][:, of].argmax(axis=1)
+        find_main(memberships, of, labels)
         if len(equals.rows):
             columns = (np.asarray(memberships)[:, s] for s in of)  # one at a time, to save memory
             sums = np.column_stack([np.add.reduceat(column[equals.rows], equals.first) for column in columns])
             labels[equals.rows] = np.repeat(sums.argmax(axis=1), equals.sizes)
         found.append(labels)
     return np.stack(found)
+
+
+def find_main(memberships: np.ndarray | Mapped, order: np.ndarray, labels: np.ndarray) -> None:
+    """labels[i] is the place in `order` of the label with the largest membership, the first of equals."""
+
+    def of_part(part: slice) -> None:
+        here, found = memberships[part], labels[part]
+        for few in chunks(len(here), len(order), FEW):
+            found[few] = here[few].take(order, axis=1).argmax(axis=1)
+
+    each(of_part, chunks(len(labels), len(order), SHARE))
 
 
 def pool_memberships(
@@ -304,24 +347,31 @@ def pool_memberships(
     N, S = pooled[0][0].memberships.shape
     memberships = np.zeros((N, S)) if out is None else out  # the largest array of a fit: one, without copies
     size = np.zeros(S)
-    for part in (parts := chunks(N, S, PART)):
+
+    def pool(part: slice) -> None:
         here, found = memberships[part], [(chain.memberships[part], relabel) for chain, relabel in pooled]
         for few in chunks(len(here), S, FEW):
-            here[few] = sum(of[few][:, relabel].astype(float) for of, relabel in found) / len(pooled)
+            here[few] = sum(of[few].take(relabel, axis=1).astype(float) for of, relabel in found) / len(pooled)
+
+    each(pool, shares := chunks(N, S, SHARE))
     equals.average(memberships)
-    for part in parts:
-        size += memberships[part].sum(axis=0)
+    for found in each(lambda part: memberships[part].sum(axis=0), parts := chunks(N, S, PART)):
+        size += found
     order = order_by_size(size, pooled[0][0].kept.exchangeable)
     if prune:
         labels = np.concatenate([np.unique(memberships[part][:, order].argmax(axis=1)) for part in parts])
         main = np.isin(np.arange(S), labels)
         order, S = order[np.argsort(~main, kind="stable")], int(main.sum())
-    for part in parts:
+
+    def arrange(part: slice) -> None:
         here = memberships[part]
         for few in chunks(len(here), len(order), FEW):
-            here[few] = here[few][:, order]
+            here[few] = here[few].take(order, axis=1)
             if prune:
                 here[few] /= here[few][:, :S].sum(axis=1, keepdims=True)
+
+    if prune or not np.array_equal(order, np.arange(len(order))):
+        each(arrange, shares)
     if prune and isinstance(memberships, np.ndarray):
         memberships = np.ascontiguousarray(memberships[:, :S])
     return memberships, order, S

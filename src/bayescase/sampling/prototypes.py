@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..kernels import row_hashes, row_means
+from ..kernels import row_means
 from ..state import Cells
+from .posterior import may_be_among
 
 NEVER = -1  # the home of a case that may not stand for any cluster
 
@@ -21,12 +22,11 @@ class Candidate(NamedTuple):
     ties: tuple[int, ...]  # all rows of the catalogue with the same values that may be chosen, `row` first
 
 
-def prototype_posterior(p: np.ndarray, catalogue: Cells, log_weight: np.ndarray) -> list[tuple[Candidate, ...]]:
-    """For each cluster every case that was drawn as its prototype, the most probable first.
+def prototype_posterior(p: np.ndarray, hashes: np.ndarray, log_weight: np.ndarray) -> list[tuple[Candidate, ...]]:
+    """For each cluster every case that was drawn as its prototype, the most probable first; `hashes` of the catalogue's rows.
 
     Cases with equal values are one candidate. A candidate of weight zero is never drawn, so it is no tie either.
     """
-    hashes = row_hashes(catalogue)
     order = np.flatnonzero(may_be_among(hashes, hashes[np.unique(p)]))
     order = order[np.argsort(hashes[order], kind="stable")]
     in_order = hashes[order]
@@ -44,14 +44,6 @@ def prototype_posterior(p: np.ndarray, catalogue: Cells, log_weight: np.ndarray)
             found.append(Candidate(int(ties[0]), share, tuple(ties.tolist())))
         clusters.append(tuple(sorted(found, key=lambda c: (-c.probability, c.row))))
     return clusters
-
-
-def may_be_among(hashes: np.ndarray, few: np.ndarray) -> np.ndarray:
-    """A quick test by the first bits: true for every hash that is among the few, and for a small share of others."""
-    bits = np.uint64(64 - 16)
-    flags = np.zeros(1 << 16, dtype=bool)
-    flags[few >> bits] = True
-    return np.asarray(flags[hashes >> bits])
 
 
 class Catalogue(NamedTuple):

@@ -10,8 +10,8 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array, diags_array
 from scipy.special import gammaln
 
-from ..kernels import best_profile, value_counts
-from ..state import FEW, Cells, Codebook, Data, Hyper, chunks, distinct, smallest_int
+from ..kernels import apart, best_profile, value_counts
+from ..state import Cells, Codebook, Data, Hyper, chunks, distinct, smallest_int
 from . import stored
 
 MORE_SEEDS = 30  # at most, and at most three times the clusters
@@ -175,12 +175,12 @@ def distances(data: Data) -> Callable[[int], np.ndarray]:
     """distance(i) → how far every case is from case i: the share of single features that differ, and the angle of the bags."""
     P, n_bags = data.book.n_single, data.book.n_bags
     if n_bags == 0:
-        return lambda i: mismatch(data.x, data.x[i])
+        return lambda i: apart(data.x, data.x[i])
     items = weighted_items(data)
 
     def distance(i: int) -> np.ndarray:
         far = 1.0 - (items @ items[[i]].T).toarray()[:, 0].clip(0.0, 1.0)
-        return far if P == 0 else (P * mismatch(data.x, data.x[i]) + n_bags * far) / (P + n_bags)
+        return far if P == 0 else (P * apart(data.x, data.x[i]) + n_bags * far) / (P + n_bags)
 
     return distance
 
@@ -195,15 +195,6 @@ def weighted_items(data: Data) -> csr_array:
     items = csr_array((weight, columns, bags.first), shape=(N, len(n_cases)))
     length = np.sqrt(np.asarray(items.multiply(items).sum(axis=1)).reshape(-1))
     return csr_array(diags_array(1.0 / np.where(length > 0, length, 1.0)) @ items)
-
-
-def mismatch(x: np.ndarray, case: np.ndarray) -> np.ndarray:
-    """Share of the features observed in both that differ, per row of x."""
-    far = np.empty(len(x))
-    for rows in chunks(len(x), x.shape[1], FEW):
-        both = (x[rows] >= 0) & (case >= 0)
-        far[rows] = (both & (x[rows] != case)).sum(axis=1) / np.maximum(both.sum(axis=1), 1)
-    return far
 
 
 def refine(data: Data, labels: np.ndarray, n_groups: int) -> np.ndarray:

@@ -8,7 +8,8 @@ import numpy as np
 from scipy.special import entr
 
 from ..errors import Advice, Setting
-from ..state import FEW, chunks
+from ..parallel import each
+from ..state import chunks
 from .diagnostics import Diagnostics
 
 # Measured at the defaults: 0.91 to 0.96 on tables with clusters, 0.02 to 0.14 on tables of all combinations (docs/chains.md)
@@ -21,13 +22,10 @@ def told(memberships: np.ndarray) -> float:
 
     Where there are no clusters, a chain gives every case every label in turn, so that all π_i become the same.
     """
-    whole = float(entr(memberships.mean(axis=0, dtype=float)).sum())
-    if whole <= 0.0:
-        return 1.0
-    own = np.empty(len(memberships))
-    for few in chunks(*memberships.shape, FEW):
-        own[few] = entr(memberships[few]).sum(axis=1, dtype=float)
-    return 1.0 - float(own.mean()) / whole
+    parts, N = chunks(*memberships.shape), len(memberships)
+    mean = np.sum(each(lambda few: memberships[few].sum(axis=0, dtype=float), parts), axis=0) / N
+    whole, own = float(entr(mean).sum()), sum(each(lambda few: float(entr(memberships[few]).sum(dtype=float)), parts)) / N
+    return 1.0 if whole <= 0.0 else 1.0 - own / whole
 
 
 def has_structure(memberships: np.ndarray, alpha: float, n_i: np.ndarray) -> bool:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...parallel import each, portions
 from ...state import Cells, Data, Hyper, chunks, has_gaps, longest, smallest_int
 from ..contract import Best, Candidates, Counts, Moved
 from .means import OVERLAP_UNIT, add_memberships, add_overlap, add_z_counts, find_single, spell_out
@@ -77,7 +78,10 @@ class CpuRows:
         return moved
 
     def new_means(self, keep_former: bool = False) -> None:
-        self.former = self.memberships.astype(np.float16) if keep_former else None
+        former = np.empty(self.memberships.shape if keep_former else (0, 0), dtype=np.float16)
+        if keep_former:
+            each(lambda rows: np.copyto(former[rows], self.memberships[rows], "same_kind"), portions(len(former)))
+        self.former = former if keep_former else None
         self.memberships[:] = 0.0
 
     def drop_former(self) -> None:

@@ -17,12 +17,18 @@ def find_single(block):
     """Which rows have one label: block.one from block.z. A row without cells counts as one of label 0."""
     for i in range(block.size):
         start, size = row_span(block, i)
-        own, mixed = np.int64(0), False
-        seen = False
-        for c in range(start, start + size):
-            if block.x[c] >= 0:
-                mixed |= seen and block.z[c] != own
-                own, seen = np.int64(block.z[c]), True
+        z, own, mixed = span(block.z, start, size), np.int64(0), False
+        if block.gaps:
+            seen = False
+            for c in range(size):
+                if block.x[start + c] >= 0:
+                    mixed |= seen and z[c] != own
+                    own, seen = np.int64(z[c]), True
+        elif size > 0:
+            first = z[0]
+            for c in range(size):
+                mixed |= z[c] != first
+            own = np.int64(first)
         block.one[i] = -1 if mixed else own
 
 
@@ -87,12 +93,27 @@ def add_overlap(block, mean, n, used, total, lo, hi):
             n[s] = 0
 
 
-@compiled
 def add_memberships(block, alpha, beta, to, weight, mean, n, used, lo, hi):
     """mean[i] += weight (E[π_i | z] − mean[i]), with E[π_is | z] = (α β_s + n_is) / (α + n_i); label s counts as to[s]."""
+    prior = np.empty(len(beta))
+    prior[to] = alpha * beta
+    add_means(block, alpha, beta, prior, to, weight, mean, n, used, lo, hi)
+
+
+@compiled
+def add_means(block, alpha, beta, prior, to, weight, mean, n, used, lo, hi):
+    """prior[to[s]] is α β_s, all that most labels of a row with one label have."""
     S = mean.shape[1]
     for i in range(lo, hi):
         k = labels_of(block, i, n, used)
+        if k == 1:
+            s, row = used[0], mean[i]
+            total, before = alpha + n[s], row[to[s]]
+            for r in range(S):
+                row[r] += weight * (prior[r] / total - row[r])
+            row[to[s]] = before + weight * ((alpha * beta[s] + n[s]) / total - before)
+            n[s] = 0
+            continue
         observed = 0.0
         for t in range(k):
             observed += n[used[t]]

@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from ...parallel import each, portions
 from ...state import Cells, Codebook, Codes, Hyper, longest
 from ..compiling import compiled, inner
 from ..rng import categorical, derive, uniform
@@ -71,7 +72,10 @@ def row_hash(x):
 def row_hashes(cells: Cells) -> np.ndarray:
     """(N,) the hash of every row."""
     out = np.empty(len(cells.first) - 1, dtype=np.uint64)
-    fill_hashes(cells, out)
+    each(
+        lambda rows: fill_hashes(Cells(cells.codes, cells.first[rows.start : rows.stop + 1]), out[rows]),
+        portions(len(out)),
+    )
     return out
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ...parallel import each, portions
 from ...state import Cells, Data
 from ..compiling import compiled
 from .engine import make_block
@@ -11,9 +12,15 @@ from .tables import ROWS, lanes_for
 
 def value_counts(data: Data, labels: np.ndarray, n_groups: int) -> np.ndarray:
     """(ΣV, groups) How often each value occurs in each group."""
-    n = np.zeros((int(data.offset[-1]), n_groups), dtype=np.int32)
-    add_counts(*data.cells, labels, n)
-    return n
+    codes, first = data.cells
+    V = int(data.offset[-1])
+
+    def count(rows: slice) -> np.ndarray:
+        n = np.zeros((V, n_groups), dtype=np.int32)
+        add_counts(codes, first[rows.start : rows.stop + 1], labels[rows], n)
+        return n
+
+    return sum(each(count, portions(len(labels))))
 
 
 @compiled
@@ -30,14 +37,44 @@ def best_profile(cells: Cells, width: int, profiles: np.ndarray, closed: np.ndar
     lanes = lanes_for(n_groups)
     table = np.zeros((V + 1, lanes), dtype=np.float32)  # a missing cell is at 0
     table[1:, :n_groups] = profiles
-    block = make_block(cells, width)
-    sums, labels = np.zeros(ROWS * lanes), np.empty(len(cells.first) - 1, dtype=np.int64)
-    for lo in range(0, len(labels), ROWS):
-        hi = min(lo + ROWS, len(labels))
-        sum_block(block, table.reshape(-1), lanes, lo, hi, sums)
-        fit = sums[: (hi - lo) * lanes].reshape(-1, lanes)[:, :n_groups]
-        labels[lo:hi] = np.where(closed, -np.inf, fit).argmax(axis=1)
+    block, labels = make_block(cells, width), np.empty(len(cells.first) - 1, dtype=np.int64)
+    each(
+        lambda rows: find_best(block, table.reshape(-1), lanes, closed, np.zeros(ROWS * lanes), labels, rows.start, rows.stop),
+        portions(len(labels)),
+    )
     return labels
+
+
+@compiled
+def find_best(block, table, lanes, closed, sums, labels, start, end):
+    for lo in range(start, end, ROWS):
+        hi = min(lo + ROWS, end)
+        block_sums(block, table, lanes, lo, hi, sums)
+        for i in range(lo, hi):
+            best, most = np.int64(0), -np.inf
+            for g in range(len(closed)):
+                if not closed[g] and sums[(i - lo) * lanes + g] > most:
+                    best, most = np.int64(g), sums[(i - lo) * lanes + g]
+            labels[i] = best
+
+
+def apart(x: np.ndarray, case: np.ndarray) -> np.ndarray:
+    """(rows,) Share of the features observed in both that differ between each row and a case."""
+    far = np.empty(len(x))
+    each(lambda rows: fill_apart(x[rows], case, far[rows]), portions(len(x)))
+    return far
+
+
+@compiled
+def fill_apart(x, case, far):
+    P = x.shape[1]
+    for i in range(len(x)):
+        both, differ = 0, 0
+        for j in range(P):
+            seen = (x[i, j] >= 0) & (case[j] >= 0)
+            both += seen
+            differ += seen & (x[i, j] != case[j])
+        far[i] = differ / max(both, 1)
 
 
 def row_means(cells: Cells, rows: np.ndarray, of_code: np.ndarray) -> np.ndarray:
@@ -56,8 +93,3 @@ def fill_means(codes, first, rows, of_code, mean):
                 total += of_code[codes[c]]
                 n += 1
         mean[k] = total / max(n, 1)
-
-
-@compiled
-def sum_block(block, table, lanes, lo, hi, sums):
-    block_sums(block, table, lanes, lo, hi, sums)

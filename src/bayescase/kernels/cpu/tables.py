@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ... import model
+from ...parallel import LEAST, each, portions
 from ..compiling import compiled, inner
 from ..equations import g, log_copy, log_rise, omega_logit
 from ..rng import derive, uniform
@@ -227,7 +228,7 @@ def row_rises(hyper, width):
 
 def rise_table(const, width):
     table = np.empty((len(const), width))
-    fill_rises(const, table)
+    each(lambda few: fill_rises(const[few], table[few]), portions(len(const), max(1, LEAST // max(width, 1))))
     return table
 
 
