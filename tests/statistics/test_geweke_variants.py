@@ -30,7 +30,8 @@ class Problem(NamedTuple):
     gaps: np.ndarray
 
 
-def problem(learned=(), beta=False, alpha=0.8, pinned=False, kernel="table"):
+def problem(learned=(), beta=False, alpha=0.8, pinned=False, kernel="table", one_bit=False):
+    """one_bit: only a single bit has the learned q."""
     rng = np.random.default_rng(3)
     offset = np.array([0, 2, 5, 8, 10])
     candidates = offset[:-1] + (rng.random((4, P)) * np.diff(offset)).astype(int)
@@ -46,7 +47,10 @@ def problem(learned=(), beta=False, alpha=0.8, pinned=False, kernel="table"):
         hyper = hyper._replace(beta=np.array([0.5, 0.3, 0.2]), q=np.array([hyper.q[0], hyper.q[0][::-1], hyper.q[0]]))
     x = np.zeros((N, P), dtype=int)
     data = make_data(x, offset, candidates, weight, similarity_of(rng, offset, kernel), **held)
-    return Problem(data, hyper, hyper_.Learn(tuple(learned), np.ones((S, P), dtype=bool), beta), gaps)
+    q_free = np.ones((S, P), dtype=bool)
+    if one_bit:
+        q_free[:], q_free[0, 0] = False, True
+    return Problem(data, hyper, hyper_.Learn(tuple(learned), q_free, beta), gaps)
 
 
 PROBLEMS = {
@@ -56,6 +60,7 @@ PROBLEMS = {
     "lam": {"learned": ["lam"]},
     "c": {"learned": ["c"]},
     "q": {"learned": ["q"]},
+    "q of one bit": {"learned": ["q"], "one_bit": True},
     "number of clusters": {"beta": True},
     "number of clusters, one label": {"beta": True, "alpha": 0.0},
     "all": {"learned": hyper_.LEARNED, "beta": True},
@@ -199,7 +204,7 @@ def test_joint_distribution(name, sampler):
                 ("lam", "rows", "lam and c without totals"),
                 ("lam", "collapsed", "slice with another Jacobian"),
                 ("c", "rows", "c without K"),
-                ("q", "rows", "Beta without its prior"),
+                ("q of one bit", "rows", "Beta without its prior"),  # where many bits have one q, it hardly leaves them
                 ("number of clusters", "rows", "tables from l = 1"),
                 ("number of clusters", "rows", "reseat with several tables"),
                 ("number of clusters", "collapsed", "gamma not divided"),
