@@ -1,8 +1,10 @@
 """Level 4 for pins, one label per case, learned hyperparameters and an unknown number of clusters.
 
-As in `test_geweke`, but hyperparameters are drawn as well: from their priors on one side, by `hyper.update` on the other.
+As in `test_geweke`, but hyperparameters are drawn as well: from their priors on one side, by `hyper.update` on the other. By
+the sampler "rows" cases are drawn anew before every second sweep, as in a run.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -144,11 +146,21 @@ def chain_draws(problem, sampler, n):
     state, n_i = chain.state, count_observed(data.x)
     out = []
     for t in range(n):
+        if sampler == "rows" and t % 2:
+            draw_cases(chain, problem.learn, stream(9, t, 1), rng)
         chain.hyper = hyper_.update(chain.driver, chain.rows, chain.hyper, problem.learn, state, n_i, rng)
         chain.sweep(sampler, stream(9, t))
         out.append(quantities(chain.data, chain.hyper, chain.z, state.p, state.omega, pinned=len(data.z_held) > 0))
         chain.put_cases(redraw(problem, chain.hyper, chain.z.astype(int), state.p, state.omega, rng).x)
     return columns(out)
+
+
+def draw_cases(chain, learn, key, rng):
+    """The labels of cases, as wholes and two of each jointly, a learned α with them."""
+    z, held = chain.rows.labels(), chain.data.z_held
+    draw_alpha = partial(hyper_.slice_log, "alpha", chain.hyper.alpha, rng=rng) if "alpha" in learn.names else None
+    chain.hyper = chain.driver.redraw(chain.hyper, chain.state, chain.data.cells, z, held, key, draw_alpha)
+    chain.put_labels(z)
 
 
 def columns(draws):
@@ -205,6 +217,8 @@ def test_joint_distribution(name, sampler):
                 ("lam", "collapsed", "slice with another Jacobian"),
                 ("c", "rows", "c without K"),
                 ("q of one bit", "rows", "Beta without its prior"),  # where many bits have one q, it hardly leaves them
+                ("all", "rows", "pairs without their prior"),
+                ("number of clusters, one label", "rows", "cases without their prior"),
                 ("number of clusters", "rows", "tables from l = 1"),
                 ("number of clusters", "rows", "reseat with several tables"),
                 ("number of clusters", "collapsed", "gamma not divided"),
