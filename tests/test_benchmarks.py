@@ -46,6 +46,25 @@ def test_what_a_fit_takes_beside_its_sweeps(beside, monkeypatch, capsys):
     assert "300 × 3" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("clusters", "S"), [("auto", 20), ("known", 3), ("drawn", 6)])
+def test_intervals_are_counted(beside, monkeypatch, capsys, clusters, S):
+    beside("benchmarks")
+    import intervals
+
+    fit, drawn = intervals.fit, []
+    for name, value in {"CASES": 20, "FEATURES": 4, "ROWS": 6}.items():
+        monkeypatch.setattr(intervals, name, value)
+    monkeypatch.setattr(intervals, "fit", lambda *given: drawn.append(fit(*given)) or drawn[-1])
+    monkeypatch.setattr(sys, "argv", ["intervals", "--tables=2", "--sweeps=8", "--from-priors", f"--clusters={clusters}"])
+    intervals.main()
+    assert capsys.readouterr().out.startswith("   2 tables, all ")
+    assert drawn[0][0] != drawn[1][0]
+    for _, fitted in drawn:
+        hyper = fitted.fitted_.problem.hyper
+        assert len(hyper.beta) == S
+        assert (hyper.gamma == intervals.GAMMA) == (clusters == "drawn")
+
+
 def test_an_example_prints_and_draws(beside, tmp_path, capsys):
     beside("examples")
     import cuisines

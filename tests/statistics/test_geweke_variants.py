@@ -1,8 +1,10 @@
 """Level 4 for pins, one label per case, learned hyperparameters and an unknown number of clusters.
 
-As in `test_geweke`, but hyperparameters are drawn as well: from their priors on one side, by `hyper.update` on the other.
+As in `test_geweke`, but hyperparameters are drawn as well: from their priors on one side, by `hyper.update` on the other. By
+the sampler "rows" cases are drawn anew before every second sweep, as in a run.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -30,7 +32,8 @@ class Problem(NamedTuple):
     gaps: np.ndarray
 
 
-def problem(learned=(), beta=False, alpha=0.8, pinned=False, kernel="table"):
+def problem(learned=(), beta=False, alpha=0.8, pinned=False, kernel="table", one_bit=False):
+    """one_bit: only a single bit has the learned q."""
     rng = np.random.default_rng(3)
     offset = np.array([0, 2, 5, 8, 10])
     candidates = offset[:-1] + (rng.random((4, P)) * np.diff(offset)).astype(int)
@@ -46,7 +49,10 @@ def problem(learned=(), beta=False, alpha=0.8, pinned=False, kernel="table"):
         hyper = hyper._replace(beta=np.array([0.5, 0.3, 0.2]), q=np.array([hyper.q[0], hyper.q[0][::-1], hyper.q[0]]))
     x = np.zeros((N, P), dtype=int)
     data = make_data(x, offset, candidates, weight, similarity_of(rng, offset, kernel), **held)
-    return Problem(data, hyper, hyper_.Learn(tuple(learned), np.ones((S, P), dtype=bool), beta), gaps)
+    q_free = np.ones((S, P), dtype=bool)
+    if one_bit:
+        q_free[:], q_free[0, 0] = False, True
+    return Problem(data, hyper, hyper_.Learn(tuple(learned), q_free, beta), gaps)
 
 
 PROBLEMS = {
@@ -56,6 +62,7 @@ PROBLEMS = {
     "lam": {"learned": ["lam"]},
     "c": {"learned": ["c"]},
     "q": {"learned": ["q"]},
+    "q of one bit": {"learned": ["q"], "one_bit": True},
     "number of clusters": {"beta": True},
     "number of clusters, one label": {"beta": True, "alpha": 0.0},
     "all": {"learned": hyper_.LEARNED, "beta": True},
@@ -139,11 +146,21 @@ def chain_draws(problem, sampler, n):
     state, n_i = chain.state, count_observed(data.x)
     out = []
     for t in range(n):
+        if sampler == "rows" and t % 2:
+            draw_cases(chain, problem.learn, stream(9, t, 1), rng)
         chain.hyper = hyper_.update(chain.driver, chain.rows, chain.hyper, problem.learn, state, n_i, rng)
         chain.sweep(sampler, stream(9, t))
         out.append(quantities(chain.data, chain.hyper, chain.z, state.p, state.omega, pinned=len(data.z_held) > 0))
         chain.put_cases(redraw(problem, chain.hyper, chain.z.astype(int), state.p, state.omega, rng).x)
     return columns(out)
+
+
+def draw_cases(chain, learn, key, rng):
+    """The labels of cases, as wholes and two of each jointly, a learned α with them."""
+    z, held = chain.rows.labels(), chain.data.z_held
+    draw_alpha = partial(hyper_.slice_log, "alpha", chain.hyper.alpha, rng=rng) if "alpha" in learn.names else None
+    chain.hyper = chain.driver.redraw(chain.hyper, chain.state, chain.data.cells, z, held, key, draw_alpha)
+    chain.put_labels(z)
 
 
 def columns(draws):
@@ -199,7 +216,9 @@ def test_joint_distribution(name, sampler):
                 ("lam", "rows", "lam and c without totals"),
                 ("lam", "collapsed", "slice with another Jacobian"),
                 ("c", "rows", "c without K"),
-                ("q", "rows", "Beta without its prior"),
+                ("q of one bit", "rows", "Beta without its prior"),  # where many bits have one q, it hardly leaves them
+                ("all", "rows", "pairs without their prior"),
+                ("number of clusters, one label", "rows", "cases without their prior"),
                 ("number of clusters", "rows", "tables from l = 1"),
                 ("number of clusters", "rows", "reseat with several tables"),
                 ("number of clusters", "collapsed", "gamma not divided"),

@@ -1,15 +1,23 @@
-"""Level 3 for cases drawn anew between sweeps: states drawn from the enumerated posterior still are after it."""
+"""Level 3 for cases drawn anew between sweeps: states drawn from the enumerated posterior still are after it.
+
+And level 1 for a learned α with two labels of each case summed out, against a sum over all of their cells.
+"""
+
+import itertools
 
 import numpy as np
 import pytest
 
+from bayescase import model
 from bayescase.kernels import driver
+from bayescase.kernels.cpu.engine import make_block
 from bayescase.state import make_data, make_hyper
 
 from .chains import Bench
 from .judge import REJECT_BELOW, pearson
 from .mutants import REDRAW, break_function, broken_module
-from .problems import enumerate_posterior
+from .problems import enumerate_posterior, random_problem
+from .test_conditionals import state_of
 from .test_moves import PROBLEMS as SMALL
 
 DRAWS = 4_000
@@ -77,3 +85,46 @@ def test_long_rows_in_parts(monkeypatch):
 def test_mutant_is_rejected(monkeypatch, mutant, name):
     break_function(monkeypatch, mutant)
     assert redrawn(name)[0] < REJECT_BELOW / 100
+
+
+def summed_out(data, hyper, chain, label, alpha):
+    """log Σ p(z | α) Π φ over the labels of the cells that have one of the two of their row, row by row."""
+    phi = chain.driver.tables.phi.reshape(data.offset[-1] + 1, -1).astype(float)
+    total, tried = 0.0, hyper._replace(alpha=alpha)
+    for x, z, pair in zip(data.x, chain.z.astype(int), label, strict=True):
+        cells = np.flatnonzero((x >= 0) & np.isin(z, pair)) if pair[0] != pair[1] else []
+        chance = phi[x[cells] + 1][:, pair] if len(cells) else np.ones((0, 2))
+        chance /= chance.sum(axis=1, keepdims=True)
+        ways = []
+        for second in itertools.product((0, 1), repeat=len(cells)):
+            z[cells] = pair[list(second)]
+            n_is = np.bincount(z[x >= 0], minlength=len(hyper.beta))[None]
+            ways.append(model.log_prior_z(tried, n_is) + np.log(chance[range(len(cells)), second]).sum())
+        total += np.logaddexp.reduce(ways)
+    return total
+
+
+def check_alpha():
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        data, hyper = random_problem(rng, S=3 + seed % 2, N=12, P=5)
+        z, p, omega = state_of(rng, data, hyper)
+        chain = Bench(data, hyper, z.astype(np.uint8))
+        chain.put(p, omega)
+        chain.driver.update_phi(hyper, chain.state, np.uint64(seed))
+        label = np.array([rng.choice(len(hyper.beta), 2, replace=i % 4 == 0) for i in range(len(z))])
+        log_z = chain.driver.weigh(hyper, make_block(data.cells, data.x.shape[1], chain.rows.labels()), label, np.uint64(1))
+        grid = (1e-3, 0.2, 1.0, 30.0)
+        truth = [summed_out(data, hyper, chain, label, alpha) for alpha in grid]
+        np.testing.assert_allclose(np.diff([log_z(alpha) for alpha in grid]), np.diff(truth), rtol=1e-9, atol=1e-9)
+
+
+def test_alpha_is_weighed():
+    check_alpha()
+
+
+@pytest.mark.parametrize("mutant", ["alpha: other labels forgotten", "alpha: labels as they are", "alpha: chances forgotten"])
+def test_mutant_of_alpha_is_rejected(monkeypatch, mutant):
+    break_function(monkeypatch, mutant)
+    with pytest.raises(AssertionError):
+        check_alpha()

@@ -7,6 +7,7 @@ and before z: it is integrated out where p and ω are drawn, so it must be drawn
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 
@@ -26,9 +27,9 @@ from .cpu.bags import (
     update_bag_omega,
 )
 from .cpu.collapsed import make_weights, reseat, update_z_collapsed
-from .cpu.engine import CpuRows, make_block
+from .cpu.engine import Block, CpuRows, make_block
 from .cpu.means import add_values
-from .cpu.redraw import draw_pairs, make_pairs, move_cases
+from .cpu.redraw import choose_pairs, draw_pairs, log_pairs, make_pairs, make_weighed, move_cases, weigh_pairs
 from .cpu.tables import (
     Copies,
     EvidenceTables,
@@ -48,6 +49,7 @@ from .cpu.tables import (
 from .cpu.threads import Threads
 from .rng import derive
 
+DrawAlpha: TypeAlias = Callable[[Callable[[float], float]], float]  # a draw, given the log likelihood
 PHI, ROW, PROTOTYPE, SUBSPACE, BAG, CASE, PAIR = range(7)  # purposes: one stream of random numbers each
 
 
@@ -170,10 +172,20 @@ class Driver:
         self.threads.each([(0, len(which))], lambda scratch, *_: reseat(block, self.book, hyper, state, u, m, scratch, weights))
         rows.put(which, z)
 
-    def redraw(self, hyper: Hyper, state: State, cells: Cells, z: np.ndarray, held: np.ndarray, key: np.uint64) -> None:
+    def redraw(
+        self,
+        hyper: Hyper,
+        state: State,
+        cells: Cells,
+        z: np.ndarray,
+        held: np.ndarray,
+        key: np.uint64,
+        draw_alpha: DrawAlpha | None = None,
+    ) -> Hyper:
         """Cases with one label as a whole, then two labels of each case jointly: z changes, and the caller counts.
 
-        φ is integrated out in the first step, and drawn for the second; a sweep draws it anew.
+        φ is integrated out in the first step, and drawn for the second; a sweep draws it anew. `draw_alpha` draws α before the
+        two labels, given log p(z | α) with them summed out. Returns the hyperparameters.
         """
         self.use(hyper)
         block = make_block(cells, 0 if self.book.n_bags else self.book.n_single, z, held)
@@ -186,13 +198,47 @@ class Driver:
             ),
         )
         if hyper.alpha == 0.0:
-            return
+            return hyper
         self.update_phi(hyper, state, np.uint64(derive(key, PHI)))
         pair_key, S, width = np.uint64(derive(key, PAIR)), len(state.p), len(self.n_i) - 1
+        parts, label = self.threads.parts(block.size), np.zeros((block.size, 2), dtype=np.int64)
+        if draw_alpha is not None:  # which labels they are must not depend on it
+            rise = np.zeros_like(rise)
+            rise.reshape(width + 1, -1)[:, :S] = row_rises(hyper._replace(alpha=1.0), width)
         self.threads.each(
-            self.threads.parts(block.size),
-            lambda scratch, lo, hi: draw_pairs(block, self.tables, pair_key, scratch.sums, make_pairs(S, width), lo, hi),
+            parts,
+            lambda scratch, lo, hi: choose_pairs(
+                block, self.tables, rise, pair_key, scratch.sums, make_pairs(S, width).weight, label, lo, hi
+            ),
         )
+        if draw_alpha is not None:
+            hyper = hyper._replace(alpha=draw_alpha(self.weigh(hyper, block, label, pair_key)))
+            self.use(hyper)
+        self.threads.each(
+            parts, lambda _, lo, hi: draw_pairs(block, self.tables, label, pair_key, make_pairs(S, width), lo, hi)
+        )
+        return hyper
+
+    def weigh(self, hyper: Hyper, block: Block, label: np.ndarray, key: np.uint64) -> Callable[[float], float]:
+        """log p(z | α) up to a constant, the two labels of each row summed out."""
+        weighed, out, threads = make_weighed(block.size, len(block.x)), np.zeros(block.size), self.threads
+        S, width, parts = len(hyper.beta), len(self.n_i) - 1, threads.parts(block.size)
+        n_rows = np.zeros((S, width + 1), dtype=np.int64)  # by labels that stay
+
+        def work(scratch: Scratch, lo: int, hi: int) -> None:
+            scratch.tally.clear()
+            pairs, to = make_pairs(S, width), scratch.tally.n_rows
+            weigh_pairs(block, self.tables, label, key, scratch.row, pairs, weighed, to, lo, hi)
+
+        threads.each(parts, work, lambda scratch: np.add(n_rows, scratch.tally.n_rows, out=n_rows))
+
+        def log_z(alpha: float) -> float:
+            rise = row_rises(hyper._replace(alpha=alpha), width)
+            threads.each(parts, lambda _, lo, hi: log_pairs(block, label, weighed, rise, out, lo, hi))
+            whole = rise_table(np.array([alpha]), width + 1)[0]
+            return float((n_rows * rise.T).sum() + out.sum() - (whole * self.n_i).sum())
+
+        return log_z
 
 
 def sweep_rows(

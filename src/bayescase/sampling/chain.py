@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from ..kernels import Candidates, Driver, Moved, Rows, open_engine, stream, sweeps
 from ..state import Cells, Hyper, count_observed, new_state, smallest_int
 from .diagnostics import traced
-from .hyper import count_tables, initial, instead_of_beta, log_prior, update
+from .hyper import count_tables, initial, instead_of_beta, log_prior, slice_log, update
 from .moves import Mover
 from .plan import OFTEN, SELDOM, SMALL, Plan
 from .posterior import Accumulator, ChainDraws, exchangeable_labels
@@ -59,8 +60,8 @@ class Chain:
         if t == 0 and plan.n_init > 1 and self.kind is not None:
             self.search(plan, driver, self.kind)
         before, cells = self.state.p.copy(), t >= plan.single_label[self.number]
-        if plan.moves != "none" and cells and t % (OFTEN if self.n_cells <= SMALL else SELDOM) == 0:
-            self.redraw(driver, stream(plan.seed, self.number, CASES, t))
+        if plan.moves != "none" and cells and t % self.every() == 0:
+            self.redraw(t, plan, driver)
         if self.mover and (tries := self.mover.tries(t, whole_cases=not cells)):
             self.move(self.mover, t, plan, driver, tries)
         log_joint, moved = self.sweep(plan, driver, (SWEEP, t), (HYPER, t), cells)
@@ -139,12 +140,21 @@ class Chain:
             self.count()
             driver.update_p_omega(self.hyper, self.state, self.candidates, stream(plan.seed, self.number, MOVE, t))
 
-    def redraw(self, driver: Driver, key: np.uint64) -> None:
-        """Draw cases with one label anew as a whole, and two labels of each case jointly."""
+    def every(self) -> int:
+        """Sweeps from one redraw to the next: a learned α needs them more often."""
+        often = OFTEN if self.n_cells <= SMALL else SELDOM
+        return often // 2 if "alpha" in self.learn.names else often
+
+    def redraw(self, t: int, plan: Plan, driver: Driver) -> None:
+        """Draw cases with one label anew as a whole, and two labels of each case jointly, a learned α with them."""
         if self.cells is None:
             self.cells, _, _ = self.rows.take(np.arange(int(self.n_i.sum())))
-        z = self.rows.labels()
-        driver.redraw(self.hyper, self.state, self.cells, z, self.data.z_held, key)
+        path = (self.number, CASES, t)
+        draw_alpha = None
+        if "alpha" in self.learn.names:
+            draw_alpha = partial(slice_log, "alpha", self.hyper.alpha, rng=np.random.default_rng([plan.seed, *path]))
+        z, held = self.rows.labels(), self.data.z_held
+        self.hyper = driver.redraw(self.hyper, self.state, self.cells, z, held, stream(plan.seed, *path), draw_alpha)
         self.rows.put_labels(z)
         self.count()
 

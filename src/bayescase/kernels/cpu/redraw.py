@@ -8,9 +8,14 @@ a small α makes rare: it takes hundreds of sweeps. Here all cells that have one
 The prior depends on n_b alone. So n_b is drawn first, from the prior times the probability that so many of independent cells
 take b; then the cells, given how many take it. And a case of a small cluster, whose φ has learned it, hardly ever leaves that
 cluster given φ; with φ integrated out it does.
+
+A learned α is drawn before these cells are. Given all labels it hardly moves, since they have followed it. But which two labels
+a case may have, and which cells may have them, does not depend on it, so that they can be summed out,
+
+    p(α | rest) ∝ p(α) Π_i Σ_k chance_k (α β_a)^(n_a + n − k) (α β_b)^(n_b + k) Π_{s ≠ a, b} (α β_s)^(n_is) / α^(n_i)
 """
 
-from math import exp
+from math import exp, log
 from typing import NamedTuple
 
 import numpy as np
@@ -36,6 +41,17 @@ class Pairs(NamedTuple):
     odds: np.ndarray  # (MOST,) probability of the second label, given φ alone
     chance: np.ndarray  # (MOST + 1, MOST + 1) that k of the first t cells take the second label, by these
     weight: np.ndarray  # (max(S, MOST + 1),)
+
+
+class Weighed(NamedTuple):
+    """How many of a row's cells take the second label, and what else has the two."""
+
+    n: np.ndarray  # (N, 3) cells that are drawn jointly, others that have a, others that have b
+    chance: np.ndarray  # (cells + N,) row i from place first[i] + i on: probability that k of them take b, by φ alone
+
+
+def make_weighed(N, n_cells):
+    return Weighed(np.zeros((N, 3), np.int64), np.zeros(n_cells + N))
 
 
 def make_pairs(S, width):
@@ -68,27 +84,76 @@ def move_cases(block, book, hyper, state, rise, lanes, key, row, w, weights):
 
 
 @compiled
-def draw_pairs(block, tables, key, sums, pairs, lo, hi):
-    """For each of the rows lo .. hi - 1 two labels, by x and φ alone, and the cells that have one of them jointly, given φ."""
+def choose_pairs(block, tables, rise, key, sums, weight, label, lo, hi):
+    """label[i] ← two labels for each of the rows lo .. hi - 1, by x and φ alone; equal if there is nothing to draw."""
     lanes = len(sums) // ROWS
     for i0 in range(lo, hi, ROWS):
         i1 = min(i0 + ROWS, hi)
         block_sums(block, tables.log_phi, lanes, i0, i1, sums)
         for i in range(i0, i1):
             start, size = row_span(block, i)
+            label[i, 0], label[i, 1] = 0, 0
             if size == 0 or (len(block.held) > 0 and block.held[i] >= 0):
                 continue
-            xi, zi = span(block.x, start, size), span(block.z, start, size)
             row_key = derive(key, block.number + i)
-            a, b = two_labels(xi, tables, lanes, sums, (i - i0) * lanes, row_key, pairs.weight)
-            if a != b:
-                draw_two(xi, zi, a, b, tables, lanes, row_key, pairs)
+            x, at = span(block.x, start, size), (i - i0) * lanes
+            label[i, 0], label[i, 1] = two_labels(x, tables, rise, lanes, sums, at, row_key, weight)
+
+
+@compiled
+def draw_pairs(block, tables, label, key, pairs, lo, hi):
+    """The cells of each of the rows lo .. hi - 1 that have one of its two labels, jointly, given φ."""
+    for i in range(lo, hi):
+        start, size = row_span(block, i)
+        a, b = label[i, 0], label[i, 1]
+        if a != b:
+            row_key = derive(key, block.number + i)
+            draw_two(span(block.x, start, size), span(block.z, start, size), a, b, tables, row_key, pairs)
+
+
+@compiled
+def weigh_pairs(block, tables, label, key, row, pairs, weighed, n_rows, lo, hi):
+    """What `draw_pairs` would draw from, without drawing; and n_rows, the counts of rows by all their other labels."""
+    for i in range(lo, hi):
+        start, size = row_span(block, i)
+        xi, zi = span(block.x, start, size), span(block.z, start, size)
+        a, b = label[i, 0], label[i, 1]
+        for u in range(row_labels(xi, zi, block.gaps, row.n, row.used)):
+            s = row.used[u]
+            if a == b or (s != a and s != b):
+                n_rows[s, row.n[s]] += 1
+            row.n[s] = 0
+        if a != b:
+            n, _, n_a, n_b = weigh_two(xi, zi, a, b, tables, derive(key, block.number + i), pairs)
+            weighed.n[i, 0], weighed.n[i, 1], weighed.n[i, 2] = n, n_a, n_b
+            for k in range(n + 1):
+                weighed.chance[start + i + k] = pairs.chance[n, k]
+
+
+@compiled
+def log_pairs(block, label, weighed, rise, out, lo, hi):
+    """out[i] ← log Σ_k chance_k (α β_a)^(n_a + n − k) (α β_b)^(n_b + k). rise: (longest row + 1, S), of the α that is tried."""
+    for i in range(lo, hi):
+        start, _ = row_span(block, i)
+        a, b = label[i, 0], label[i, 1]
+        out[i] = 0.0
+        if a == b:
+            continue
+        n, n_a, n_b = weighed.n[i, 0], weighed.n[i, 1], weighed.n[i, 2]
+        chance, top, total = span(weighed.chance, start + i, n + 1), -np.inf, 0.0
+        for k in range(n + 1):
+            if chance[k] > 0.0:
+                top = max(top, rise[n_a + n - k, a] + rise[n_b + k, b])
+        for k in range(n + 1):
+            if chance[k] > 0.0:
+                total += chance[k] * exp(rise[n_a + n - k, a] + rise[n_b + k, b] - top)
+        out[i] = top + log(total)
 
 
 @inner
-def two_labels(x, tables, lanes, sums, at, key, w):
+def two_labels(x, tables, rise, lanes, sums, at, key, w):
     """A label a that the whole row might have, drawn by its weight, and another, b, by how likely a cell is to leave a for it,
-    Σ_j α β_b φ_b(x_j) / φ_a(x_j). They do not depend on z. Equal if there is nothing to draw.
+    Σ_j α β_b φ_b(x_j) / φ_a(x_j). They do not depend on z. Equal if there is nothing to draw. rise: the prior of a.
     """
     S, n = len(tables.a), len(x) - count_gaps(x)
     if n == 0 or S == 1:
@@ -97,7 +162,7 @@ def two_labels(x, tables, lanes, sums, at, key, w):
         return 0, 1
     top = -np.inf
     for s in range(S):
-        w[s] = sums[at + s] + tables.rise[n * lanes + s]
+        w[s] = sums[at + s] + rise[n * lanes + s]
         top = max(top, w[s])
     for s in range(S):
         w[s] = exp(w[s] - top)
@@ -116,9 +181,10 @@ def two_labels(x, tables, lanes, sums, at, key, w):
 
 
 @inner
-def draw_two(x, z, a, b, tables, lanes, key, pairs):
-    """The cells that have label a or b, at most MOST of them, drawn jointly."""
+def weigh_two(x, z, a, b, tables, key, pairs):
+    """(cells that are drawn jointly, at most MOST of those with label a or b; the first of them; how many others have a; b)."""
     cells, odds, chance, m, n_b = pairs.cells, pairs.odds, pairs.chance, 0, 0
+    lanes = len(tables.phi) // tables.leave.shape[1]
     for j in range(len(x)):
         if x[j] >= 0 and (z[j] == a or z[j] == b):
             cells[m] = j
@@ -138,10 +204,18 @@ def draw_two(x, z, a, b, tables, lanes, key, pairs):
         chance[t, t + 1], chance[t + 1, 0] = 0.0, (1.0 - p) * chance[t, 0]
         for k in range(t + 1):
             chance[t + 1, k + 1] = (1.0 - p) * chance[t, k + 1] + p * chance[t, k]
-    k = draw_number(n, m - n - n_b, n_b, a, b, tables.rise, lanes, uniform(key, NUMBER), pairs)
+    return n, first, m - n - n_b, n_b
+
+
+@inner
+def draw_two(x, z, a, b, tables, key, pairs):
+    """The cells that have label a or b, at most MOST of them, drawn jointly."""
+    n, first, n_a, n_b = weigh_two(x, z, a, b, tables, key, pairs)
+    odds, chance, lanes = pairs.odds, pairs.chance, len(tables.phi) // tables.leave.shape[1]
+    k = draw_number(n, n_a, n_b, a, b, tables.rise, lanes, uniform(key, NUMBER), pairs)
     for t in range(n - 1, -1, -1):
         takes_b = k > 0 and uniform(key, EACH + t) * chance[t + 1, k] < odds[t] * chance[t, k - 1]
-        z[cells[first + t]] = b if takes_b else a
+        z[pairs.cells[first + t]] = b if takes_b else a
         k -= takes_b
 
 
