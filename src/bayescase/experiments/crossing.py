@@ -17,7 +17,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
-from ..kernels import stream
 from ..sampling.plan import one_round
 from ..sampling.problem import Problem
 from ..sampling.run import Run
@@ -141,7 +140,7 @@ class Crossing:
         """Everything once more: a sweep of the free cases, these drawn anew, and all labels of the differing ones."""
         chain, plan = self.chain, self.run.plan
         chain.sweep(plan, self.driver, (SWEEP, self.t), (SWEEP, self.t), True)
-        chain.redraw(self.driver, stream(plan.seed, AGAIN, self.t))
+        chain.redraw(self.t, plan, self.driver)
         for i in self.cases:
             self.add(i, 1)  # the chain has counted its own cases only
         for k, labels in enumerate(self.now):
