@@ -188,10 +188,7 @@ class Driver:
 
     def log_joint(self, state: State) -> float:
         """What of the log joint needs neither p nor ω."""
-        self.threads.each(
-            self.features,
-            lambda scratch, lo, hi: add_up_evidence(self.book, self.rises, state.n_sv, self.n_sj, self.part, lo, hi),
-        )
+        add_up_evidence(self.book, self.rises, state.n_sv, self.n_sj, self.part, 0, self.book.n_single)
         rise = self.tables.rise.reshape(state.n_rows.shape[1], -1)[:, : len(state.p)]
         rows = (state.n_rows * rise.T).sum() - self.row_const
         return float(rows + self.part.sum())
