@@ -44,6 +44,7 @@ TINY = {
         "chains": {"half": 1, "seeded": 2, "random": 1},
     },
     "agreement": {"usps": True, "size": 6, "n_iter": 20, "thin": 5},
+    "modes": {"usps": True, "size": 6, "n_iter": 20, "thin": 5, "chains": {"half": 1, "seeded": 2}, "rounds": 1},
     "newsgroups": {"fetch": False, "sizes": [8, 10], "words": 20, "drawn": 4, "n_iter": 6, "thin": 2, "n_chains": 2}
     | {"topics": 5, "lda_iter": 5},
     "sensitivity": {"usps": True, "size": 5, "q": [0.1, 0.8], "lam": [1.0, 9.0], "c": [0.0, 50.0], "n_iter": 6, "thin": 2},

@@ -26,10 +26,11 @@ EARLY_PHI = """    update_p_omega_early = driver.update_p_omega(hyper, state, ca
 """
 REACHED = "reached = add(reached, load(ahead, LABELS + t * WIDTH))"
 OWN_COLLAPSED = "z_weight(prior, n[s] + (s == a), g_sv[v, s], n_sv[v, s] + (s == a),"
+FRESH = "        n_sj = np.add.reduceat(state.n_sv[:V], book.offset[: book.n_single], dtype=state.n_sv.dtype)\n"
 STALE = """        fresh = state.n_sv.copy()
         stale = getattr(self, "stale", fresh)
         self.stale = fresh
-        n_sj = np.add.reduceat(stale, book.offset[:-1], dtype=stale.dtype)
+        n_sj = np.add.reduceat(stale[:V], book.offset[: book.n_single], dtype=stale.dtype)
 """
 
 # name: [(file, what stands there, what is put there)]; every text must occur exactly `times` times
@@ -56,8 +57,8 @@ MUTANTS = {
         (CELLS, "row_weight(0.0, n[own] - 1, phi[at + own])", "row_weight(0.0, n[own], phi[at + own])", 1),
         (CELLS, "take(n, s) - 1", "take(n, s)", 1),
         (CELLS, "n0, m = n[s0], n[s0] + n[s1] - 1", "n0, m = n[s0], n[s0] + n[s1]", 1),
-        (CELLS, "m0 = n0 - own0", "m0 = n0", 1),
-        (CELLS, "n0 = m0 + new0", "n0 = n0 - own0 + new0", 1),
+        (CELLS, " + np.int32(z[j] == s0)", "", 1),
+        (CELLS, "v * lanes, n0 - own0", "v * lanes, n0", 1),
         (CELLS, "n[b] = m0, m - m0, 1", "n[b] = n0 - own0, m - 1 - n0 + own0, 1", 1),
         (CELLS, "n[s1] = n0, m + 1 - n0", "n[s1] = n0, m - n0", 1),
     ],
@@ -72,7 +73,7 @@ MUTANTS = {
         (DRIVER, "    return driver.update_p_omega(hyper, state, candidates, key), moved\n", "    return 0.0, moved\n", 1),
     ],
     "stale evidence": [
-        (DRIVER, "        n_sj = np.add.reduceat(state.n_sv, book.offset[:-1], dtype=state.n_sv.dtype)\n", STALE, 1),
+        (DRIVER, FRESH, STALE, 1),
         (DRIVER, "book, self.rises, state.n_sv, n_sj,", "book, self.rises, stale, n_sj,", 1),
     ],
 }
@@ -80,7 +81,7 @@ ROWS_ONLY = {"phi before p and omega"}  # the collapsed sampler has no φ
 
 LAM_OF_ITEM = """hyper.lam * book.base[v]
             copied = g(plain, hyper.c, 1.0, 1.0)
-            for s in range(0, lanes, WIDTH):
+            log_gamma = span(log_gammas, 2 * (v - book.offset[P]), 2)
 """
 SUM1 = "np.repeat(np.arange(V), np.diff(k_ptr)), weights=k - lam[k_idx]"
 

@@ -8,11 +8,13 @@ from scipy.special import expit, gammaln, logsumexp
 from bayescase import model
 from bayescase.kernels.cpu.bags import lane_rises, log_copy_lanes
 from bayescase.kernels.cpu.intrinsics import WIDTH, load, store, wide_load, wide_store
-from bayescase.kernels.cpu.tables import lanes_for
+from bayescase.kernels.cpu.tables import Subspaces, lanes_for
+from bayescase.kernels.cpu.threads import Threads
+from bayescase.kernels.driver import Driver
 from bayescase.kernels.rng import stream
 from bayescase.sampling import hyper as hyper_
 from bayescase.sampling.starts import init
-from bayescase.state import make_data, make_hyper
+from bayescase.state import Cells, count_observed, make_data, make_hyper, new_state
 
 from .chains import Bench
 from .judge import REJECT_BELOW, same_mean, smallest
@@ -119,9 +121,9 @@ def test_log_copy_of_sixteen_clusters():
 
 
 @njit
-def run_rises(rises, plain, copied, n, out):
+def run_rises(rises, plain, copied, log_gamma, n, out):
     for k in range(0, len(n), WIDTH):
-        high, low = rises(plain, copied, wide_load(n, k, len(n) - k))
+        high, low = rises(plain, copied, log_gamma, wide_load(n, k, len(n) - k))
         wide_store(out[0], k, high, len(n) - k)
         wide_store(out[1], k, low, len(n) - k)
 
@@ -131,7 +133,7 @@ def check_rises(rises):
     for n in ([0] * 20, np.arange(40), np.arange(8, -1, -1), [0, 9, 100, 30_000, 2_000_000]):
         for plain, copied in ((1e-4, 5e-4), (0.5, 25.5), (300.0, 1800.0)):
             n, out = np.asarray(n, dtype=np.int32), np.full((2, len(n)), np.nan)
-            run_rises(rises, plain, copied, n, out)
+            run_rises(rises, plain, copied, np.full(2, np.nan), n, out)
             truth = [gammaln(a + n) - gammaln(a) for a in (copied, plain)]
             np.testing.assert_allclose(out, truth, rtol=1e-12, atol=1e-12)
 
@@ -143,6 +145,24 @@ def test_rises_of_sixteen_clusters():
 def test_a_wrong_term_of_the_series_is_rejected():
     with pytest.raises(AssertionError, match="Not equal to tolerance"):
         check_rises(broken("a term of Stirling's series").lane_rises)
+
+
+def test_what_is_kept_of_items_goes_with_the_hyperparameters():
+    """log Γ of an item is kept from sweep to sweep, and made anew when λ or c changes."""
+    first, items = np.arange(4) * 30, np.tile(np.arange(30, dtype=np.int32), 3)
+    data = make_data(np.zeros((3, 0), np.int32), [0, 30], bags=Cells(items, first), base=np.linspace(0.1, 1.9, 30))
+    threads, n_i = Threads(data, 2), count_observed(data.x, data.bags)
+    found = []
+    for used in ([(0.5, 5.0), (0.7, 5.0), (0.7, 2.0)], [(0.7, 2.0)]):
+        hypers = [make_hyper(2, 30, alpha=0.1, lam=lam, c=c, q=0.5) for lam, c in used]
+        driver, state = Driver(data, n_i, hypers[0], threads), new_state(data, 2)
+        state.n_sv[:] = np.arange(60).reshape(30, 2)
+        for hyper in hypers:
+            driver.use(hyper)
+            driver.update_evidence(hyper, state, Subspaces(state.omega, driver.omega_held, hyper.q, True), np.uint64(1))
+        found.append(driver.evidence.copy())
+    threads.close()
+    np.testing.assert_array_equal(*found)
 
 
 def test_given_t():

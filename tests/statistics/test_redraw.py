@@ -56,7 +56,7 @@ def test_the_posterior_stays(name):
 
 def test_long_rows_in_parts(monkeypatch):
     """Of more cells than are drawn jointly, the others stay."""
-    parts = broken_module("two cells at a time", REDRAW, "MOST = 128", "MOST = 2")
+    parts = broken_module("two cells at a time", REDRAW, "MOST = 256", "MOST = 2")
     monkeypatch.setattr(driver, "draw_pairs", parts.draw_pairs)
     p, share = redrawn("wide")
     assert share > 0.05

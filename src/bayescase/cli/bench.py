@@ -21,6 +21,7 @@ REPRODUCED = (
     "digits",
     "starts",
     "agreement",
+    "modes",
     "newsgroups",
     "sensitivity",
     "recipes",

@@ -6,6 +6,7 @@ from .chains import CHAINS
 from .clusters import CLUSTERS
 from .digits import DIGITS
 from .frame import reproduce
+from .modes import MODES
 from .newsgroups import NEWSGROUPS
 from .numbers import NUMBERS
 from .page import write_page
@@ -17,7 +18,21 @@ from .starts import STARTS
 
 EXPERIMENTS = {
     one.name: one
-    for one in (SMILEY, DIGITS, STARTS, AGREEMENT, NEWSGROUPS, SENSITIVITY, RECIPES, BAGS, PEERS, CLUSTERS, NUMBERS, CHAINS)
+    for one in (
+        SMILEY,
+        DIGITS,
+        STARTS,
+        AGREEMENT,
+        MODES,
+        NEWSGROUPS,
+        SENSITIVITY,
+        RECIPES,
+        BAGS,
+        PEERS,
+        CLUSTERS,
+        NUMBERS,
+        CHAINS,
+    )
 }
 
 __all__ = ["EXPERIMENTS", "reproduce", "write_page"]

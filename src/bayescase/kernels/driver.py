@@ -99,6 +99,8 @@ class Driver:
             self.rises = make_rises(self.book, hyper, int(self.n_i.sum()))
         if len(self.chunks) and (self.hyper is None or hyper.q is not self.hyper.q):
             self.bags = self.bags._replace(q=prior_lanes(self.book, hyper.q))
+        if self.hyper is None or (hyper.lam, hyper.c) != (self.hyper.lam, self.hyper.c):
+            self.bags.log_gamma[:] = np.nan
         self.hyper = hyper
         width = len(self.n_i) - 1
         self.tables.a[:] = hyper.alpha * hyper.beta
@@ -196,7 +198,8 @@ class Driver:
     def update_evidence(self, hyper: Hyper, state: State, subspaces: Subspaces, key: np.uint64) -> None:
         """What candidates are scored by, given z."""
         book, bags, chunks = self.book, self.bags, self.chunks
-        n_sj = self.n_sj = np.add.reduceat(state.n_sv, book.offset[:-1], dtype=state.n_sv.dtype)
+        V = book.offset[book.n_single]
+        n_sj = self.n_sj = np.add.reduceat(state.n_sv[:V], book.offset[: book.n_single], dtype=state.n_sv.dtype)
         tables = EvidenceTables(self.evidence, self.copies)
         self.threads.each(
             self.features,
@@ -206,8 +209,7 @@ class Driver:
         )
         if not len(chunks):
             return
-        bags.n[:] = n_sj[book.n_single :]
-        draw_t(book, hyper, state.u, state.omega, np.uint64(derive(key, BAG)), bags)
+        draw_t(book, hyper, state.n_sv, state.u, state.omega, np.uint64(derive(key, BAG)), bags)
         self.threads.each(
             self.chunk_parts,
             lambda scratch, lo, hi: update_bag_evidence(

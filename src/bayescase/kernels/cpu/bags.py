@@ -22,6 +22,7 @@ from .intrinsics import (
     load,
     mul,
     narrow,
+    span,
     store,
     sub,
     total,
@@ -51,6 +52,7 @@ class BagTables(NamedTuple):
     q: np.ndarray  # (items · lanes,) float32; (0,) if some q is next to 0 or 1
     sums: np.ndarray  # (chunks, lanes) Σ_v of Gamma draws
     part: np.ndarray  # (chunks,) Σ_sv log Γ(λ(v) + n_sv) / Γ(λ(v))
+    log_gamma: np.ndarray  # (items, 2) log Γ(λ(v) (1 + c)) and log Γ(λ(v)), less ½ log 2π; NaN until it is needed
 
 
 def make_bag_tables(book, S):
@@ -63,6 +65,7 @@ def make_bag_tables(book, S):
         q=np.zeros(0, dtype=np.float32),
         sums=np.zeros((chunks, lanes_for(S))),
         part=np.zeros(chunks),
+        log_gamma=np.full((items, 2), np.nan),
     )
 
 
@@ -111,12 +114,25 @@ def total_g(book, hyper, u, omega, b, s):
     return total
 
 
+@inner
+def count_cells(book, n_sv, n):
+    """n_sb, the cells of each bag by label."""
+    counts, found, S = n_sv.reshape(-1), n.reshape(-1), n.shape[1]
+    for b in range(len(n)):
+        for s in range(0, S, WIDTH):
+            sums = wide_every(0.0)
+            for v in range(book.offset[book.n_single + b], book.offset[book.n_single + b + 1]):
+                sums = add(sums, wide_load(counts, v * S + s, S - s))
+            wide_store(found, b * S + s, sums, S - s)
+
+
 @compiled
-def draw_t(book, hyper, u, omega, key, bags):
-    """t_sb ~ Beta(G_sb, n_sb), as log t. Given it, the items of a bag are independent: Γ(G)/Γ(G + n) times the density of t is
-    t^(G−1) (1−t)^(n−1) / Γ(n). Without cells there is nothing to divide: t = 1.
+def draw_t(book, hyper, n_sv, u, omega, key, bags):
+    """Counts n_sb, then t_sb ~ Beta(G_sb, n_sb), as log t. Given it the items of a bag are independent: Γ(G)/Γ(G + n) times the
+    density of t is t^(G−1) (1−t)^(n−1) / Γ(n). Without cells there is nothing to divide: t = 1.
     """
     n_bags, S = bags.n.shape
+    count_cells(book, n_sv, bags.n)
     for b in range(n_bags):
         for s in range(S):
             bags.log_t[b, s] = 0.0
@@ -145,8 +161,8 @@ def log_gamma_by(x, log_x):
 
 
 @inner
-def lane_rises(plain, copied, n):
-    """(rise(copied, n), rise(plain, n)) of sixteen counts, with rise(a, n) = log Γ(a + n) / Γ(a)."""
+def lane_rises(plain, copied, log_gamma, n):
+    """(rise(copied, n), rise(plain, n)) of sixteen counts, with rise(a, n) = log Γ(a + n) / Γ(a); log_gamma is of the item."""
     most = largest(n)
     if most == 0.0:
         return wide_every(0.0), wide_every(0.0)
@@ -160,8 +176,10 @@ def lane_rises(plain, copied, n):
     few = wide_every(np.float64(FEW))
     above, below = where_less(few, n, add(n, wide_every(copied)), above), where_less(few, n, add(n, wide_every(plain)), below)
     log_above, log_below = wide_log(above), wide_log(below)
-    high = sub(log_gamma_by(above, log_above), wide_every(lgamma(copied) - HALF_LOG_2PI))
-    low = sub(log_gamma_by(below, log_below), wide_every(lgamma(plain) - HALF_LOG_2PI))
+    if log_gamma[0] != log_gamma[0]:
+        log_gamma[0], log_gamma[1] = lgamma(copied) - HALF_LOG_2PI, lgamma(plain) - HALF_LOG_2PI
+    high = sub(log_gamma_by(above, log_above), wide_every(log_gamma[0]))
+    low = sub(log_gamma_by(below, log_below), wide_every(log_gamma[1]))
     return where_less(few, n, high, log_above), where_less(few, n, low, log_below)
 
 
@@ -175,13 +193,15 @@ def update_bag_evidence(book, hyper, n_sv, subspaces, evidence, adds, bags, chun
     lanes = len(adds) // (n_sv.shape[0] + 1)
     q, held = subspaces.q, subspaces.held
     counts, found, log_t = n_sv.reshape(-1), evidence.reshape(-1), bags.log_t.reshape(-1)
+    log_gammas = bags.log_gamma.reshape(-1)
     for k in range(lo, hi):
         joint = wide_every(0.0)
         for v in range(chunks[k, 1], chunks[k, 2]):
             d, plain = book.column[v], hyper.lam * book.base[v]
             copied = g(plain, hyper.c, 1.0, 1.0)
+            log_gamma = span(log_gammas, 2 * (v - book.offset[P]), 2)
             for s in range(0, lanes, WIDTH):
-                high, low = lane_rises(plain, copied, wide_load(counts, v * S + s, S - s))
+                high, low = lane_rises(plain, copied, log_gamma, wide_load(counts, v * S + s, S - s))
                 joint = add(joint, low)
                 for_t = mul(wide_every(copied - plain), wide_load(log_t, chunks[k, 0] * lanes + s, WIDTH))
                 e = add(for_t, sub(high, low))

@@ -17,6 +17,7 @@ from .intrinsics import (
     larger,
     load,
     mul,
+    prefetch,
     smaller,
     span,
     store,
@@ -47,12 +48,12 @@ def leave_sum(x, leave, s):
     a, b, c, d = np.float32(0.0), np.float32(0.0), np.float32(0.0), np.float32(0.0)
     at, n = s * leave.shape[1] + 1, len(x)
     for j in range(0, n - 3, 4):
-        a += take(leave, at + np.intp(x[j]))
-        b += take(leave, at + np.intp(x[j + 1]))
-        c += take(leave, at + np.intp(x[j + 2]))
-        d += take(leave, at + np.intp(x[j + 3]))
+        a += take(leave, at + np.intp(take(x, j)))
+        b += take(leave, at + np.intp(take(x, j + 1)))
+        c += take(leave, at + np.intp(take(x, j + 2)))
+        d += take(leave, at + np.intp(take(x, j + 3)))
     for j in range(n - n % 4, n):
-        a += take(leave, at + np.intp(x[j]))
+        a += take(leave, at + np.intp(take(x, j)))
     return a + b + c + d
 
 
@@ -115,8 +116,9 @@ def move_one_label(x, z, own, n, tables, lanes, key, row, delta):
 
 @inner
 def draw_uniforms(key, start, u, n):
-    for j in range(start, n):
-        u[j] = uniform(key, j)
+    part = span(u, start, n - start)
+    for j in range(len(part)):
+        part[j] = uniform(key, start + j)
 
 
 @inlined
@@ -204,7 +206,7 @@ def foresee(x, z, u, tables, lanes, k, row):
 @inlined
 def move_some(start, x, z, tables, lanes, moved, k, row, delta):
     """Up to WIDTH cells from `start` on, until the labels in use change. Returns (next cell, moved, labels in use)."""
-    n, used, before, size = row.n, row.used, moved, min(len(x) - start, WIDTH)
+    n, used, before, size, listed = row.n, row.used, moved, min(len(x) - start, WIDTH), np.int64(0)
     some, labels = span(x, start, size), span(z, start, size)
     foresee(some, labels, span(row.u, start, WIDTH), tables, lanes, k, row)
     slack, index = span(row.ahead, SLACK, WIDTH), span(row.ahead, INDEX, WIDTH)
@@ -217,17 +219,30 @@ def move_some(start, x, z, tables, lanes, moved, k, row, delta):
             n[own] -= 1
             n[b] += 1
             labels[c] = b
-            delta[some[c], own] -= 1
-            delta[some[c], b] += 1
+            row.cut[listed] = c  # kept if the cell moves
+            listed += b != own
             moved += b != own
             if n[own] == 0:
+                count_listed(some, labels, row, listed, delta)
                 return start + c + 1, moved, drop(used, k, own)
         elif some[c] >= 0:
             more, now = move_cell(x, z, start + c, tables, lanes, k, row, delta)
             moved += more
             if now != k or n[own] == 0:
+                count_listed(some, labels, row, listed, delta)
                 return start + c + 1, moved, now
+    count_listed(some, labels, row, listed, delta)
     return start + size, moved, k
+
+
+@inlined
+def count_listed(x, z, row, listed, delta):
+    """The cells at row.cut[:listed] have left the labels that `foresee` found."""
+    own = span(row.ahead, OWN, WIDTH)
+    for k in range(listed):
+        c = row.cut[k]
+        delta[x[c], np.int64(own[c])] -= 1
+        delta[x[c], z[c]] += 1
 
 
 @inner
@@ -238,27 +253,20 @@ def move_cells_two(x, z, j0, tables, lanes, moved, row, delta):
     part. Solved for m0: if m0 > (u (σ + m φ1) − σ) / ((1 − u) φ0 + u φ1), a number that depends on no other cell. So these are
     made first, in a vectorised loop; what remains in sequence is to compare and to count. Returns (next cell, moved, labels).
     """
-    u, cut, rare, cells, n, used, P = row.u, row.cut, row.rare, row.cells, row.n, row.used, len(x)
-    phi, s0, s1 = tables.phi, used[0], used[1]
+    n, used, where, phi, P = row.n, row.used, row.where, tables.phi, len(x) - j0
+    x, z, u = span(x, j0, P), span(z, j0, P), span(row.u, j0, P)
+    s0, s1 = used[0], used[1]
     n0, m = n[s0], n[s0] + n[s1] - 1
-    others, one = np.float32(m), np.float32(1.0)
+    bound_two(x, z, u, tables, lanes, s0, s1, m, row)
+    cut, rare, swapped = row.cut, row.rare, np.int64(0)
     for j in range(P):
-        v = np.intp(x[j]) + 1
-        cells[0, j], cells[1, j], cells[2, j] = take(phi, v * lanes + s0), take(phi, v * lanes + s1), take(tables.smooth, v)
-    for j in range(P):
-        phi0, phi1, sigma = cells[0, j], cells[1, j], cells[2, j]
-        bound = (u[j] * (sigma + others * phi1) - sigma) / ((one - u[j]) * phi0 + u[j] * phi1)
-        cut[j] = np.int32(np.floor(min(max(bound, -one), others)))  # m0 is whole: so may the bound be
-        rare[j] = (x[j] < 0) | (u[j] * (sigma + others * min(phi0, phi1)) < sigma)  # a gap, or perhaps r < σ, a fresh label
-    for j in range(j0, P):
         own0 = np.int64(z[j] == s0)
-        m0 = n0 - own0
-        new0 = np.int64(m0 > cut[j])
+        new0 = np.int64(n0 > cut[j])
         if rare[j]:
             v = np.intp(x[j]) + 1
             if v == 0:
                 continue
-            at = v * lanes
+            at, m0 = v * lanes, n0 - own0
             r = u[j] * (tables.smooth[v] + row_weight(0.0, m0, phi[at + s0]) + row_weight(0.0, m - m0, phi[at + s1]))
             if r < tables.smooth[v]:
                 b = fresh_label(r, s0 if own0 else s1, phi, at, tables.a)
@@ -266,19 +274,49 @@ def move_cells_two(x, z, j0, tables, lanes, moved, row, delta):
                     delta[v - 1, z[j]] -= 1
                     delta[v - 1, b] += 1
                     z[j] = b
+                    swap_two(x, z, s0, s1, where, swapped, delta)
                     n[s0], n[s1], n[b] = m0, m - m0, 1
                     used[2] = b
-                    return j + 1, moved + 1, drop_empty(used, np.int64(3), n)
+                    return j0 + j + 1, moved + swapped + 1, drop_empty(used, np.int64(3), n)
                 new0 = np.int64(b == s0)
-        n0 = m0 + new0
-        if own0 != new0:
-            moved += 1
-            a, b = (s0, s1) if own0 else (s1, s0)
-            delta[x[j], a] -= 1
-            delta[x[j], b] += 1
-            z[j] = b
+        n0 += new0 - own0
+        where[swapped] = j  # kept if the cell moves: no branch that would be foreseen wrongly
+        swapped += own0 ^ new0
+    swap_two(x, z, s0, s1, where, swapped, delta)
     n[s0], n[s1] = n0, m + 1 - n0
-    return P, moved, drop_empty(used, np.int64(2), n)
+    return j0 + P, moved + swapped, drop_empty(used, np.int64(2), n)
+
+
+@inlined
+def bound_two(x, z, u, tables, lanes, s0, s1, m, row):
+    """row.cut: a cell takes label 0 if more cells have it, itself included. row.rare: a gap, or perhaps a fresh label."""
+    cut, rare, cells, phi, P = row.cut, row.rare, row.cells, tables.phi, len(x)
+    others, one = np.float32(m), np.float32(1.0)
+    for j in range(P):
+        v = np.intp(x[j]) + 1
+        cells[0, j], cells[1, j], cells[2, j] = take(phi, v * lanes + s0), take(phi, v * lanes + s1), take(tables.smooth, v)
+    for j in range(P):
+        phi0, phi1, sigma = cells[0, j], cells[1, j], cells[2, j]
+        bound = (u[j] * (sigma + others * phi1) - sigma) / ((one - u[j]) * phi0 + u[j] * phi1)
+        cut[j] = np.int32(np.floor(min(max(bound, -one), others))) + np.int32(z[j] == s0)  # m0 is whole: so may the bound be
+        rare[j] = (x[j] < 0) | (u[j] * (sigma + others * min(phi0, phi1)) < sigma)  # a gap, or perhaps r < σ
+
+
+@inlined
+def swap_two(x, z, s0, s1, where, swapped, delta):
+    """The cells at where[:swapped], which have one of two labels, take the other. Their counts are asked for first."""
+    S = delta.shape[1]
+    for k in range(swapped):
+        at = np.intp(x[where[k]]) * S
+        prefetch(delta, at + s0)
+        prefetch(delta, at + s1)
+    for k in range(swapped):
+        j = where[k]
+        v, a = x[j], np.int64(z[j])
+        b = s0 + s1 - a
+        z[j] = b
+        delta[v, a] -= 1
+        delta[v, b] += 1
 
 
 @inner
@@ -291,6 +329,15 @@ def move_cells_from(j, x, z, tables, lanes, k, row, delta):
         else:
             j, moved, k = move_some(j, x, z, tables, lanes, moved, k, row, delta)
     return moved, k
+
+
+@inlined
+def ask_for_phi(x, phi, lanes, used, k):
+    """Prefetch φ of the labels in use, which the cells of a row need when its labels have been found and renamed."""
+    for j in range(len(x)):
+        at = (np.intp(x[j]) + 1) * lanes
+        for t in range(k):
+            prefetch(phi, at + used[t])
 
 
 @inner

@@ -25,7 +25,7 @@ from .labels import count_gaps, row_labels
 from .sums import block_sums, row_span
 from .tables import ROWS
 
-MOST = 128  # cells that are drawn jointly
+MOST = 256  # cells that are drawn jointly
 OWN, CELL, PARTNER, FIRST, NUMBER, EACH = range(6)  # what the uniform numbers of a row decide
 
 

@@ -34,12 +34,17 @@ def group_sums(x, z, log_phi, lanes, k, sums, at, row):
         for j in range(len(x)):
             where[size] = (np.intp(x[j]) + 1) * lanes
             size += (x[j] >= 0) & (z[j] == used[t])
-        for s in range(0, lanes, WIDTH):
+        for s in range(0, lanes, 2 * WIDTH):
+            two = s + WIDTH < lanes
             for r0 in range(0, size, TILE):
-                a = zeros()
+                a, b = zeros(), zeros()
                 for r in range(r0, min(r0 + TILE, size)):
                     a = add(a, load(log_phi, where[r] + s))
+                    if two:
+                        b = add(b, load(log_phi, where[r] + s + WIDTH))
                 add_to(groups, t * lanes + s, a)
+                if two:
+                    add_to(groups, t * lanes + s + WIDTH, b)
         for s in range(lanes):
             groups[largest * lanes + s] -= groups[t * lanes + s]
 

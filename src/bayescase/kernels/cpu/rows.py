@@ -11,7 +11,7 @@ import numpy as np
 from ..compiling import compiled, inner
 from ..equations import row_weight
 from ..rng import derive, uniform
-from .cells import all_stay, move_cells, move_one_label
+from .cells import all_stay, ask_for_phi, move_cells, move_one_label
 from .intrinsics import WIDTH, span
 from .labels import count_gaps, move_counts, note_row, note_whole, rename_cells, row_labels, used_labels
 from .lanes_math import may_win
@@ -99,6 +99,8 @@ def update_z(block, tables, by_cell, key, row, tally, sums, lo, hi):
                     continue
             else:
                 k = row_labels(xi, zi, gaps, row.n, row.used)
+                if block.width == 0:
+                    ask_for_phi(xi, tables.phi, lanes, row.used, k)
                 if not held and k < S:
                     group_sums(xi, zi, tables.log_phi, lanes, k, sums, at, row)
                     if relabel_row(xi, tables.rise, row_key, row.groups, np.int64(0), lanes, k, row):

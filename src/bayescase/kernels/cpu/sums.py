@@ -55,19 +55,20 @@ def ragged_sums(table, lanes, x, first, lo, hi, sums):
     """The same for rows of any length, without gaps: row i is x[first[i] : first[i + 1]]. Tables are too large to be tiled."""
     sums[: (hi - lo) * lanes] = 0.0
     for i in range(lo, hi):
-        row, at = span(x, first[i], first[i + 1] - first[i]), (i - lo) * lanes
+        at, start, n_cells = (i - lo) * lanes, first[i], first[i + 1] - first[i]
         for s in range(0, lanes, 2 * WIDTH):
-            two = s + WIDTH < lanes
-            for j0 in range(0, len(row), TILE):
+            for j0 in range(0, n_cells, TILE):
+                row = span(x, start + j0, min(n_cells - j0, TILE))
                 a, b = zeros(), zeros()
-                for j in range(j0, min(j0 + TILE, len(row))):
-                    v = (np.intp(row[j]) + 1) * lanes + s
-                    a = add(a, load(table, v))
-                    if two:
-                        b = add(b, load(table, v + WIDTH))
-                add_to(sums, at + s, a)
-                if two:
+                if s + WIDTH < lanes:
+                    for j in range(len(row)):
+                        v = (np.intp(row[j]) + 1) * lanes + s
+                        a, b = add(a, load(table, v)), add(b, load(table, v + WIDTH))
                     add_to(sums, at + s + WIDTH, b)
+                else:
+                    for j in range(len(row)):
+                        a = add(a, load(table, (np.intp(row[j]) + 1) * lanes + s))
+                add_to(sums, at + s, a)
 
 
 @inner
