@@ -98,15 +98,15 @@ class Counting(engine.Workers):
 class Engines:
     """The same run on three engines."""
 
-    def __init__(self, path, folder, processes, n_threads, n_chains, S):
-        model = BayesianCaseModel(S, n_iter=100_000, n_chains=n_chains, init="cases")
+    def __init__(self, path, folder, processes, n_threads, n_chains, S, n_init):
+        model = BayesianCaseModel(S, n_iter=100_000, n_chains=n_chains, init="cases", n_init=n_init)
         settings = Settings(**{name: getattr(model, name) for name in Settings.__dataclass_fields__})
         encoder = CaseEncoder(feature_types="category")
-        place = Place(folder / "cache", None)
+        place = self.place = Place(folder / "cache", None)  # its files go with it
         begun = time.monotonic()
         cached = open_large(open_source(path), encoder, None, place, 0)
         print(f"codes made in {time.monotonic() - begun:.0f} s, {len(cached):,} rows in {cached.n_blocks} blocks")
-        of_disk = prepare_large(cached, settings, Given(), 0, place.folder)
+        of_disk = prepare_large(cached, settings, Given(), 0, place.rows)
         there = of_disk._replace(stored=of_disk.stored._replace(client=processes.client, folder=folder / "there"))
         (folder / "there").mkdir()
         table = parquet.read_table(path)
@@ -186,6 +186,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, default in (("rows", 5_000_000), ("columns", 20), ("workers", 2), ("chains", 2), ("clusters", 10), ("turns", 5)):
         parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--starts", type=int, default=30, help="short runs of each chain, which nobody times")
     parser.add_argument("--sweeps", type=int, default=5, help="of a turn")
     parser.add_argument("--folder", help="for files, in place of a temporary one")
     parser.add_argument("--json", help="file for the figures")
@@ -204,7 +205,7 @@ def main():
 
 
 def measure(args, folder, processes):
-    engines = Engines(folder / "table.parquet", folder, processes, args.workers, args.chains, args.clusters)
+    engines = Engines(folder / "table.parquet", folder, processes, args.workers, args.chains, args.clusters, args.starts)
     try:
         Counting.n_tasks = Counting.sent = Counting.fetched = 0
         seconds, of_tasks, idle = take_turns(engines, processes, args.sweeps, args.turns)

@@ -67,7 +67,8 @@ class Chain:
         started = time.perf_counter()
         for _ in range(n):
             self.n += 1
-            sweeps["rows"](self.driver, self.rows, self.engine.candidates, self.hyper, self.state, stream(2, self.n))
+            now, then = stream(2, self.n), stream(2, self.n + 1)
+            sweeps["rows"](self.driver, self.rows, self.engine.candidates, self.hyper, self.state, now, then=then)
         return (time.perf_counter() - started) / n
 
     def kernels(self, machine, n=10):

@@ -4,6 +4,7 @@ import gzip
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -81,6 +82,21 @@ def test_an_example_prints_and_draws(beside, tmp_path, capsys):
     assert (tmp_path / "cuisines-classes.png").stat().st_size > 1000
     for name in ("cuisines", "shared"):
         del sys.modules[name]
+
+
+def test_engines_take_turns_and_draw_the_same(beside, tmp_path):
+    """Without a cluster the third run is on disk, too."""
+    beside("benchmarks")
+    import cluster
+
+    cluster.write_table(tmp_path / "table.parquet", 3_000, 3, S=2)
+    engines = cluster.Engines(tmp_path / "table.parquet", tmp_path, SimpleNamespace(client=None), 1, 2, 2, n_init=1)
+    for run in engines.runs.values():
+        run.advance(2)
+    engines.check()
+    assert engines.runs["disk"].stage.sweep == 2
+    for run in engines.runs.values():
+        run.close()
 
 
 def test_a_larger_cluster_is_worked_out_from_measured_parts(beside):

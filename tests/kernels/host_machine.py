@@ -18,7 +18,7 @@ FOLDER = Path(tempfile.gettempdir()) / "bayescase-host-kernels"
 class HostMachine:
     """As `kernels.cuda.machine.Cuda`, without a GPU."""
 
-    xp, most_blocks = np, 1
+    name, xp, most_blocks = "cpu", np, 1
 
     def __init__(self, shared=227 << 10, free=1 << 40, edit=lambda text: text):
         self.shared, self.free, self.edit = shared, free, edit
@@ -51,6 +51,11 @@ class HostMachine:
 
     def fetch(self, there, host):
         host[...] = there
+
+    ask = fetch
+
+    def wait(self):
+        pass
 
     def lend(self, host):
         return host.copy()

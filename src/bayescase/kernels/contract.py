@@ -9,7 +9,7 @@ into blocks gives the same result.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -92,8 +92,13 @@ class Best(NamedTuple):
         self.score[better], self.row[better] = score[better], row[better]
 
 
+Meanwhile: TypeAlias = Callable[[], object] | None
+
+
 class Rows(Protocol):
     """One chain's rows and their labels z, wherever they live, with the running mean of their memberships."""
+
+    device: str  # where a sample of them is best swept
 
     def recount(self, n_values: int) -> Counts:
         """Count z from scratch."""
@@ -150,8 +155,11 @@ class Candidates(Protocol):
 
     log_weight: np.ndarray  # (M, 1) or (M, S) log prior probability of each candidate
 
-    def score(self, copies: Copies, key: np.uint64) -> Best:
-        """The best candidate of each cluster, by log weight plus evidence plus Gumbel noise."""
+    def score(self, copies: Copies, key: np.uint64, meanwhile: Meanwhile = None) -> Best:
+        """The best candidate of each cluster, by log weight plus evidence plus Gumbel noise.
+
+        An engine that only waits for it may call `meanwhile` once. It must not touch what candidates are scored by.
+        """
 
 
 class Engine(Protocol):

@@ -36,12 +36,17 @@ from .cpu.tables import (
     Rises,
     Scratch,
     Subspaces,
+    add_up_evidence,
     alone,
+    draw_uncopied,
+    guess_omega,
     lanes_for,
     make_rises,
     make_tables,
+    no_bits,
     rise_table,
     row_rises,
+    update_copied_phi,
     update_evidence,
     update_omega,
     update_phi,
@@ -51,6 +56,19 @@ from .rng import derive
 
 DrawAlpha: TypeAlias = Callable[[Callable[[float], float]], float]  # a draw, given the log likelihood
 PHI, ROW, PROTOTYPE, SUBSPACE, BAG, CASE, PAIR = range(7)  # purposes: one stream of random numbers each
+
+
+class Early:
+    """Gamma draws for φ that were made before their turn, and what they were made from."""
+
+    hyper: Hyper | None = None
+    key = np.uint64(0)
+
+    def __init__(self, log_gamma: np.ndarray, n_sv: np.ndarray):
+        self.log_gamma, self.n_sv = log_gamma, n_sv  # (ΣV · lanes,) float32 and (ΣV, S)
+
+    def fits(self, hyper: Hyper, n_sv: np.ndarray, key: np.uint64) -> bool:
+        return bool(key == self.key) and hyper is self.hyper and np.array_equal(n_sv, self.n_sv)
 
 
 class Driver:
@@ -70,6 +88,9 @@ class Driver:
         self.chunks, self.bags = chunks_of(book), make_bag_tables(book, S)
         self.chunk_parts = threads.parts(len(self.chunks))
         self.rises, self.hyper = rises, None
+        self.early: Early | None = None
+        self.bits, self.n_sj = no_bits(S, P), np.zeros((P, S), np.int32)
+        self.joint: float | None = None
         self.use(hyper)
 
     def use(self, hyper: Hyper) -> None:
@@ -87,16 +108,34 @@ class Driver:
         self.tables.a[:] = hyper.alpha * hyper.beta
         self.tables.rise.reshape(width + 1, -1)[:, : len(hyper.beta)] = row_rises(hyper, width)
         # Σ_i log Γ(α + n_i) / Γ(α); at α = 0 the prior of a row has no such term
-        rise = rise_table(np.array([hyper.alpha]), width + 1)[0] if hyper.alpha > 0.0 else np.zeros(width + 1)
+        rise = rise_table(np.array([hyper.alpha]), width + 1)[:, 0] if hyper.alpha > 0.0 else np.zeros(width + 1)
         self.row_const = float((rise * self.n_i).sum())
         self.omega_const = float(np.log1p(-hyper.q[:, : self.book.n_single]).sum())
 
+    def draw_early(self, hyper: Hyper, n_sv: np.ndarray, key: np.uint64) -> None:
+        """What of `update_phi` with the key `key` needs neither p nor ω. It is used if nothing changes until then."""
+        if self.early is None:
+            self.early = Early(np.zeros(len(self.tables.phi) - lanes_for(n_sv.shape[1]), np.float32), np.empty_like(n_sv))
+        early, book = self.early, self.book
+        early.n_sv[:], early.key, early.hyper = n_sv, key, hyper
+        self.threads.each(
+            self.features,
+            lambda scratch, lo, hi: draw_uncopied(book, hyper, early.n_sv, key, early.log_gamma, scratch.phi, lo, hi),
+        )
+
     def update_phi(self, hyper: Hyper, state: State, key: np.uint64) -> None:
         """φ | p, ω, z."""
-        book, tables, bags, chunks = self.book, self.tables, self.bags, self.chunks
-        self.threads.each(
-            self.features, lambda scratch, lo, hi: update_phi(book, hyper, state, key, tables, scratch.phi, lo, hi)
-        )
+        book, tables, bags, chunks, early = self.book, self.tables, self.bags, self.chunks, self.early
+        if early is not None and early.fits(hyper, state.n_sv, key):
+            log_gamma = early.log_gamma
+            self.threads.each(
+                self.features,
+                lambda scratch, lo, hi: update_copied_phi(book, hyper, state, key, tables, log_gamma, scratch.phi, lo, hi),
+            )
+        else:
+            self.threads.each(
+                self.features, lambda scratch, lo, hi: update_phi(book, hyper, state, key, tables, scratch.phi, lo, hi)
+            )
         if not len(chunks):
             return
         copied = list_copied(book, state.u, state.omega)
@@ -111,38 +150,63 @@ class Driver:
             lambda scratch, lo, hi: fill_bag_phi(book, log_total, tables, bags, chunks, scratch.phi.log_phi, lo, hi),
         )
 
-    def update_p_omega(self, hyper: Hyper, state: State, candidates: Candidates, key: np.uint64, blocked: bool = True) -> float:
+    def update_p_omega(
+        self,
+        hyper: Hyper,
+        state: State,
+        candidates: Candidates,
+        key: np.uint64,
+        blocked: bool = True,
+        then: np.uint64 | None = None,
+    ) -> float:
         """p then ω. blocked: p with ω summed out; else p given ω, as the paper has it. Returns the log joint.
 
         The items of a bag are always summed out: given ω, a prototype could change only to one with the same items.
+        then: the key of the sweep that is likely to come next.
         """
         self.use(hyper)
         subspaces = Subspaces(state.omega, self.omega_held, hyper.q, blocked)
         self.update_evidence(hyper, state, subspaces, key)
-        best = candidates.score(self.copies, np.uint64(derive(key, PROTOTYPE)))
+
         book, omega_key, prob = self.book, np.uint64(derive(key, SUBSPACE)), state.omega_prob
+
+        def meanwhile() -> None:
+            if book.n_single:
+                guess_omega(book.n_single, state.u, self.evidence, subspaces, omega_key, self.bits)
+                if then is not None:
+                    self.draw_early(hyper, state.n_sv, np.uint64(derive(then, PHI)))
+            self.joint = self.log_joint(state)
+
+        self.joint = None
+        best = candidates.score(self.copies, np.uint64(derive(key, PROTOTYPE)), meanwhile)
+        joint = self.log_joint(state) if self.joint is None else self.joint
         forget_items(book, state.u, state.omega, prob)
         state.p[:], state.u[:] = best.row, best.codes
-        evidence = update_omega(book.n_single, state.u, self.evidence, subspaces, omega_key, prob)
-        rise = self.tables.rise.reshape(state.n_rows.shape[1], -1)[:, : len(state.p)]
-        rows = (state.n_rows * rise.T).sum() - self.row_const
-        joint = rows + self.part.sum() + evidence + self.omega_const + best.log_weight.sum()
+        evidence = update_omega(book.n_single, state.u, self.evidence, subspaces, omega_key, prob, self.bits)
+        joint = joint + evidence + self.omega_const + best.log_weight.sum()
         if len(self.chunks):
             joint += self.bags.part.sum() + update_bag_omega(
                 book, hyper, state.u, self.evidence, subspaces, omega_key, self.bags, prob
             )
         return float(joint)
 
+    def log_joint(self, state: State) -> float:
+        """What of the log joint needs neither p nor ω."""
+        add_up_evidence(self.book, self.rises, state.n_sv, self.n_sj, self.part, 0, self.book.n_single)
+        rise = self.tables.rise.reshape(state.n_rows.shape[1], -1)[:, : len(state.p)]
+        rows = (state.n_rows * rise.T).sum() - self.row_const
+        return float(rows + self.part.sum())
+
     def update_evidence(self, hyper: Hyper, state: State, subspaces: Subspaces, key: np.uint64) -> None:
         """What candidates are scored by, given z."""
         book, bags, chunks = self.book, self.bags, self.chunks
         V = book.offset[book.n_single]
-        n_sj = np.add.reduceat(state.n_sv[:V], book.offset[: book.n_single], dtype=state.n_sv.dtype)
-        tables = EvidenceTables(self.evidence, self.part, self.copies)
+        n_sj = self.n_sj = np.add.reduceat(state.n_sv[:V], book.offset[: book.n_single], dtype=state.n_sv.dtype)
+        tables = EvidenceTables(self.evidence, self.copies)
         self.threads.each(
             self.features,
             lambda scratch, lo, hi: update_evidence(
-                book, self.rises, state.n_sv, n_sj, subspaces, tables, scratch.weight, lo, hi
+                book, self.rises, state.n_sv, n_sj, subspaces, tables, scratch.phi.g, lo, hi
             ),
         )
         if not len(chunks):
@@ -235,27 +299,44 @@ class Driver:
         def log_z(alpha: float) -> float:
             rise = row_rises(hyper._replace(alpha=alpha), width)
             threads.each(parts, lambda _, lo, hi: log_pairs(block, label, weighed, rise, out, lo, hi))
-            whole = rise_table(np.array([alpha]), width + 1)[0]
+            whole = rise_table(np.array([alpha]), width + 1)[:, 0]
             return float((n_rows * rise.T).sum() + out.sum() - (whole * self.n_i).sum())
 
         return log_z
 
 
 def sweep_rows(
-    driver: Driver, rows: Rows, candidates: Candidates, hyper: Hyper, state: State, key: np.uint64, cells: bool = True
+    driver: Driver,
+    rows: Rows,
+    candidates: Candidates,
+    hyper: Hyper,
+    state: State,
+    key: np.uint64,
+    cells: bool = True,
+    then: np.uint64 | None = None,
 ) -> tuple[float, Moved]:
-    """φ | p, ω, z; then the rows of z | φ; then p, ω | z in one block. Returns (log joint, what moved)."""
+    """φ | p, ω, z; then the rows of z | φ; then p, ω | z in one block. Returns (log joint, what moved).
+
+    then: the key of the next sweep, if it is likely to go on from here. Engines that wait draw some of its numbers early.
+    """
     driver.use(hyper)
     driver.update_phi(hyper, state, np.uint64(derive(key, PHI)))
     by_cell = cells and hyper.alpha > 0.0  # at α = 0 a case has one label, and moves as a whole
     moved = rows.update_z(driver.tables, np.uint64(derive(key, ROW)), by_cell)
     np.add(state.n_sv, moved.delta, out=state.n_sv)
     state.n_rows[:] = moved.n_rows
-    return driver.update_p_omega(hyper, state, candidates, key), moved
+    return driver.update_p_omega(hyper, state, candidates, key, then=then), moved
 
 
 def sweep_collapsed(
-    driver: Driver, rows: CpuRows, candidates: Candidates, hyper: Hyper, state: State, key: np.uint64, cells: bool = True
+    driver: Driver,
+    rows: CpuRows,
+    candidates: Candidates,
+    hyper: Hyper,
+    state: State,
+    key: np.uint64,
+    cells: bool = True,
+    then: np.uint64 | None = None,
 ) -> tuple[float, Moved]:
     """The paper's sampler: z cell by cell with φ integrated out, then p | ω and ω | p. Returns (log joint, what moved)."""
     n_sj = np.add.reduceat(state.n_sv, driver.book.offset[:-1])

@@ -7,7 +7,7 @@ from scipy.special import betaln, expit, gammaln, logsumexp
 
 from ..state import Cells, Data, Hyper, State
 from .cpu.bags import make_bag_tables, update_bag_evidence
-from .cpu.tables import Copies, EvidenceTables, Subspaces, alone, lanes_for, update_evidence
+from .cpu.tables import Copies, EvidenceTables, Subspaces, add_up_evidence, alone, lanes_for, update_evidence
 from .driver import Driver
 
 CELLS_AT_ONCE = 1 << 20  # of candidates, that are summed
@@ -26,7 +26,8 @@ class ClusterEvidence:
         driver.use(hyper)
         P, V = self.book.n_single, int(self.book.offset[-1])
         self.adds = alone((V + 1) * lanes_for(1), dtype=np.float32)
-        self.tables = EvidenceTables(np.zeros((V, 1)), np.zeros(P), Copies(self.adds, np.zeros((P, 1))))
+        self.tables = EvidenceTables(np.zeros((V, 1)), Copies(self.adds, np.zeros((P, 1))))
+        self.part = np.zeros(P)
         self.bags = make_bag_tables(self.book, 1)
         self.sizes = hyper.lam * np.diff(self.book.offset)[P:]  # G_0 of each bag
 
@@ -44,10 +45,11 @@ class ClusterEvidence:
         held = held[s : s + 1] if len(held) else held
         q = np.ascontiguousarray(hyper.q[s : s + 1])
         bits = Subspaces(np.zeros((1, book.n_columns), dtype=np.bool_), held, q, True)
-        weight = np.zeros(int(np.diff(book.offset[: P + 1]).max(initial=1)))
+        adds_j = np.zeros((int(np.diff(book.offset[: P + 1]).max(initial=1)), 1))
         if P:
-            update_evidence(book, self.driver.rises, n, n_j, bits, self.tables, weight, 0, P)
-        plain = float(self.tables.part.sum())
+            update_evidence(book, self.driver.rises, n, n_j, bits, self.tables, adds_j, 0, P)
+            add_up_evidence(book, self.driver.rises, n, n_j, self.part, 0, P)
+        plain = float(self.part.sum())
         if book.n_bags:
             self.bags.log_t[:, 0] = log_t
             chunks = self.driver.chunks

@@ -76,8 +76,10 @@ class Chain:
         if self.learn:
             rng = np.random.default_rng([plan.seed, self.number, *hyper_path])
             self.hyper = update(driver, rows, self.hyper, self.learn, state, self.n_i, rng, alpha=cells)
-        key = stream(plan.seed, self.number, *path)
-        log_joint, moved = sweeps[plan.sampler](driver, rows, self.candidates, self.hyper, state, key, cells)
+        key, then = (stream(plan.seed, self.number, *path[:-1], path[-1] + ahead) for ahead in (0, 1))
+        log_joint, moved = sweeps[plan.sampler](
+            driver, rows, self.candidates, self.hyper, state, key, cells, None if self.learn else then
+        )
         log_joint += log_prior(self.hyper, self.learn)
         if self.learn.beta:
             log_joint += instead_of_beta(count_tables(self.hyper, state.n_rows, rng), self.hyper)
@@ -90,7 +92,7 @@ class Chain:
         if few is self.data and problem.stored is None:
             best = self.find(plan, driver, kind)
         else:
-            engine = open_engine(few, len(self.hyper.beta), 1, driver.threads.n_blocks)
+            engine = open_engine(few, len(self.hyper.beta), 1, driver.threads.n_blocks, self.rows.device)
             small = problem._replace(data=few, n_i=count_observed(few.x, few.bags), stored=None)
             own = Driver(few, small.n_i, small.hyper, engine.threads)
             try:

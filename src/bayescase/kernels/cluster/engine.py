@@ -19,7 +19,7 @@ import numpy as np
 from ...reading.cache import Cached
 from ...state import Cells, Data, Hyper, longest, smallest_int
 from ...storage import Mapped
-from ..contract import Best, Candidates, Counts, Moved
+from ..contract import Best, Candidates, Counts, Meanwhile, Moved
 from ..cpu.engine import CpuCandidates
 from ..cpu.means import OVERLAP_UNIT
 from ..cpu.tables import Copies, Tables
@@ -114,6 +114,8 @@ def regroup(cached: Cached, n: int) -> Cached:
 
 class ClusterRows:
     """One chain's rows: a future of the state of each block."""
+
+    device = "cpu"
 
     def __init__(self, workers: Workers, folder: Path, chain: int):
         self.workers, self.folder, self.chain = workers, folder, chain
@@ -291,7 +293,7 @@ class ClusterCandidates:
         self.workers, self.cached, self.most = workers, workers.cached, most
         self.log_weight = log_weight  # (N, 1), or (1, 1) if all are equal
 
-    def score(self, copies: Copies, key: np.uint64) -> Best:
+    def score(self, copies: Copies, key: np.uint64, meanwhile: Meanwhile = None) -> Best:
         workers, S = self.workers, copies.top.shape[1]
         best = Best.none(S, self.most)
         shared = workers.share(self.log_weight, copies, key)

@@ -7,7 +7,7 @@ import numpy as np
 
 from ...parallel import each, portions
 from ...state import Cells, Data, Hyper, chunks, has_gaps, longest, smallest_int
-from ..contract import Best, Candidates, Counts, Moved
+from ..contract import Best, Candidates, Counts, Meanwhile, Moved
 from .means import OVERLAP_UNIT, add_memberships, add_overlap, add_z_counts, find_single, spell_out
 from .rows import score_p, update_z
 from .tables import Copies, Scratch, Tables
@@ -47,6 +47,8 @@ def width_of(data: Data) -> int:
 
 class CpuRows:
     """One chain's rows, in memory. `z` has a label for every cell, (N, P) or flat, shared with whoever made it."""
+
+    device = "cpu"
 
     def __init__(self, threads: Threads, data: Data, z: np.ndarray, S: int, cells: Cells | None = None):
         cells = cells or data.cells
@@ -170,7 +172,7 @@ class CpuCandidates:
         self.parts = threads.parts_of(self.cells.first)
         self.most = longest(self.cells)
 
-    def score(self, copies: Copies, key: np.uint64) -> Best:
+    def score(self, copies: Copies, key: np.uint64, meanwhile: Meanwhile = None) -> Best:
         S = copies.top.shape[1]
         best = Best.none(S, self.most)
 

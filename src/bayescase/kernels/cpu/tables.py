@@ -24,6 +24,7 @@ from .intrinsics import (
     load,
     mul,
     narrow,
+    prefetch,
     store,
     sub,
     total,
@@ -44,7 +45,7 @@ class Rises(NamedTuple):
     """log Γ(const + n) / Γ(const) by lookup: counts are integers, and few different constants occur in g."""
 
     const: np.ndarray  # (C,)
-    table: np.ndarray  # (C, n)
+    table: np.ndarray  # (n, C): what a count needs lies side by side
     one: np.ndarray  # (ΣV,) which constant is λ(v)
     k: np.ndarray  # (nnz K,) λ(v) (1 + c K)
     sum0: np.ndarray  # (P,) Σ_v g with ω = 0
@@ -108,6 +109,9 @@ class PhiScratch(NamedTuple):
     keys: np.ndarray  # (WIDTH · S and some lanes,) uint64, of (item, label)
     numbers: np.ndarray  # the same, int64: which of the items
     shapes: np.ndarray  # the same, float32
+    values: np.ndarray  # (S and some lanes,) int64: of values that are copied, which of the feature's each is
+    places: np.ndarray  # the same: where in log_phi each belongs
+    drawn: np.ndarray  # the same, float32
 
 
 class BestScratch(NamedTuple):
@@ -179,6 +183,9 @@ def make_scratch(book, S, width):
         keys=alone(side_by_side, dtype=np.uint64),
         numbers=alone(side_by_side, dtype=np.int64),
         shapes=alone(side_by_side, dtype=np.float32),
+        values=alone(S + WIDTH, dtype=np.int64),
+        places=alone(S + WIDTH, dtype=np.int64),
+        drawn=alone(S + WIDTH, dtype=np.float32),
     )
     phi.numbers[:] = np.arange(side_by_side) // S
     phi.shapes[:] = 1.0  # in lanes that no label has
@@ -223,26 +230,28 @@ def row_rises(hyper, width):
         rows = np.repeat(np.log(hyper.beta)[None], width + 1, axis=0)
         rows[0] = 0.0
         return rows
-    return np.ascontiguousarray(rise_table(hyper.alpha * hyper.beta, width + 1).T)
+    return rise_table(hyper.alpha * hyper.beta, width + 1)
 
 
 def rise_table(const, width):
-    table = np.empty((len(const), width))
-    each(lambda few: fill_rises(const[few], table[few]), portions(len(const), max(1, LEAST // max(width, 1))))
+    """(width, C) log Γ(const + n) / Γ(const)"""
+    table = np.empty((width, len(const)))
+    each(lambda few: fill_rises(const, table[few], few.start), portions(width, max(1, LEAST // max(len(const), 1))))
     return table
 
 
 @compiled
-def fill_rises(const, table):
-    for k in range(len(const)):
-        for n in range(table.shape[1]):
-            table[k, n] = log_rise(const[k], n)
+def fill_rises(const, table, first):
+    """The rows `first` and on."""
+    for n in range(len(table)):
+        for k in range(len(const)):
+            table[n, k] = log_rise(const[k], first + n)
 
 
 @inner
 def rise(rises, k, n):
-    if n < rises.table.shape[1]:
-        return rises.table[k, n]
+    if n < len(rises.table):
+        return rises.table[n, k]
     return log_rise(rises.const[k], n)
 
 
@@ -259,7 +268,6 @@ class EvidenceTables(NamedTuple):
     """What is made from counts for prototypes."""
 
     evidence: np.ndarray  # (ΣV, S) E[s, u]
-    part: np.ndarray  # (P,) log joint of feature j with ω = 0
     copies: Copies
 
 
@@ -271,51 +279,100 @@ def update_evidence(book, rises, n_sv, n_sj, subspaces, tables, adds, lo, hi):
     With ω summed out a value adds log(q e^E + 1 − q); with ω known or held it adds ω E.
     """
     S, copies, evidence = n_sv.shape[1], tables.copies, tables.evidence
-    lanes = len(copies.adds) // (n_sv.shape[0] + 1)
+    lanes, known, n_const = len(copies.adds) // (n_sv.shape[0] + 1), rises.table.reshape(-1), rises.table.shape[1]
     omega, q, held = subspaces.omega, subspaces.q, subspaces.held
     for j in range(lo, hi):
         v0, v1 = book.offset[j], book.offset[j + 1]
-        joint = 0.0
-        for s in range(S):
-            summed = subspaces.summed and not (len(held) > 0 and held[s, j] >= 0)
-            none = rise(rises, rises.sum0[j], n_sj[j, s])
-            joint -= none
-            top = -np.inf
-            for u in range(v0, v1):
-                joint += rise(rises, rises.one[u], n_sv[u, s])
-                e = none - rise(rises, rises.sum1[u], n_sj[j, s])
+        if j + 1 < hi:  # numbers for the next feature are on their way meanwhile
+            for v in range(v1, book.offset[j + 2]):
+                for s in range(S):
+                    prefetch(known, n_sv[v, s] * n_const)
+            for s in range(S):
+                prefetch(known, n_sj[j + 1, s] * n_const)
+        for u in range(v0, v1):
+            for s in range(S):
+                e = rise(rises, rises.sum0[j], n_sj[j, s]) - rise(rises, rises.sum1[u], n_sj[j, s])
                 for k in range(book.k_ptr[u], book.k_ptr[u + 1]):
                     v = book.k_idx[k]
                     e += rise(rises, rises.k[k], n_sv[v, s]) - rise(rises, rises.one[v], n_sv[v, s])
                 evidence[u, s] = e
-                adds[u - v0] = log_copy(q[s, j], e) if summed else omega[s, j] * e
-                top = max(top, adds[u - v0])
-            for u in range(v0, v1):
-                copies.adds[(u + 1) * lanes + s] = adds[u - v0] - top
-            copies.top[j, s] = top
-        tables.part[j] = joint
+        for s in range(S):
+            copies.top[j, s] = -np.inf
+        for u in range(v0, v1):
+            for s in range(S):
+                summed = subspaces.summed and not (len(held) > 0 and held[s, j] >= 0)
+                adds[u - v0, s] = log_copy(q[s, j], evidence[u, s]) if summed else omega[s, j] * evidence[u, s]
+                copies.top[j, s] = max(copies.top[j, s], adds[u - v0, s])
+        for u in range(v0, v1):
+            for s in range(S):
+                copies.adds[(u + 1) * lanes + s] = adds[u - v0, s] - copies.top[j, s]
 
 
 @compiled
-def update_omega(P, u, evidence, subspaces, key, prob):
+def add_up_evidence(book, rises, n_sv, n_sj, part, lo, hi):
+    """Log joint of the features lo .. hi - 1 with ω = 0, each to part[j]."""
+    for j in range(lo, hi):
+        joint = 0.0
+        for s in range(n_sv.shape[1]):
+            joint -= rise(rises, rises.sum0[j], n_sj[j, s])
+            for u in range(book.offset[j], book.offset[j + 1]):
+                joint += rise(rises, rises.one[u], n_sv[u, s])
+        part[j] = joint
+
+
+class Bits(NamedTuple):
+    """ω as it would be with other prototypes, made while the driver waits for the true ones."""
+
+    u: np.ndarray  # (S, P) their codes; UNKNOWN where nothing was made
+    logit: np.ndarray  # (S, P)
+    prob: np.ndarray  # (S, P)
+    omega: np.ndarray  # (S, P)
+
+
+UNKNOWN = -2
+
+
+def no_bits(S, P):
+    return Bits(np.full((S, P), UNKNOWN), np.zeros((S, P)), np.zeros((S, P)), np.zeros((S, P), dtype=np.bool_))
+
+
+@compiled
+def guess_omega(P, u, evidence, subspaces, key, bits):
+    """What `update_omega` makes if the prototypes' codes are u."""
+    for s in range(len(subspaces.omega)):
+        for j in range(P):
+            bits.u[s, j] = u[s, j]
+            draw_bit(u[s, j], evidence, subspaces, key, s, j, bits)
+
+
+@compiled
+def update_omega(P, u, evidence, subspaces, key, prob, bits):
     """ω_sj of P single features given the prototypes' codes u, φ integrated out; prob[s, j] = p(ω_sj = 1 | rest).
 
-    Returns Σ ω E + log p(ω) − Σ log(1 − q).
+    Returns Σ ω E + log p(ω) − Σ log(1 − q). What was guessed is used where it is right, and forgotten.
     """
-    omega, q, held = subspaces.omega, subspaces.q, subspaces.held
     total = 0.0
-    for s in range(len(omega)):
-        row_key = derive(key, s)
+    for s in range(len(subspaces.omega)):
         for j in range(P):
-            e = evidence[u[s, j], s] if u[s, j] >= 0 else 0.0
-            logit = omega_logit(q[s, j], e)
-            if len(held) > 0 and held[s, j] >= 0:
-                prob[s, j] = omega[s, j] = held[s, j]
-            else:
-                prob[s, j] = 1.0 / (1.0 + exp(-logit))
-                omega[s, j] = uniform(row_key, j) < prob[s, j]
-            total += omega[s, j] * logit
+            if bits.u[s, j] != u[s, j]:
+                draw_bit(u[s, j], evidence, subspaces, key, s, j, bits)
+            bits.u[s, j] = UNKNOWN
+            prob[s, j], subspaces.omega[s, j] = bits.prob[s, j], bits.omega[s, j]
+            total += bits.omega[s, j] * bits.logit[s, j]
     return total
+
+
+@inner
+def draw_bit(u, evidence, subspaces, key, s, j, bits):
+    """ω_sj if the prototype has value u."""
+    held, e = subspaces.held, evidence[u, s] if u >= 0 else 0.0
+    logit = omega_logit(subspaces.q[s, j], e)
+    bits.logit[s, j] = logit
+    if len(held) > 0 and held[s, j] >= 0:
+        bits.prob[s, j] = bits.omega[s, j] = held[s, j]
+    else:
+        bits.prob[s, j] = 1.0 / (1.0 + exp(-logit))
+        bits.omega[s, j] = uniform(derive(key, s), j) < bits.prob[s, j]
 
 
 @inner
@@ -333,7 +390,7 @@ def fill_g(book, hyper, j, u, omega_sj, out, base, s):
 def update_phi(book, hyper, state, key, tables, scratch, lo, hi):
     """φ_sj ~ Dirichlet(g_sj + n_sj·) for the features lo .. hi - 1: Gamma draws, divided by their sum."""
     n_sv, S = state.n_sv, state.n_sv.shape[1]
-    g_v, log_phi, keys, numbers, shapes = scratch
+    g_v, log_phi, keys, numbers, shapes = scratch.g, scratch.log_phi, scratch.keys, scratch.numbers, scratch.shapes
     lanes = len(tables.phi) // tables.leave.shape[1]
     for j in range(lo, hi):
         v0, v1 = book.offset[j], book.offset[j + 1]
@@ -344,10 +401,65 @@ def update_phi(book, hyper, state, key, tables, scratch, lo, hi):
             for s in range(S):
                 shapes[s] = g_v[v, s] + n_sv[v0 + v, s]
             draw_log_gammas(keys, numbers, v, shapes, S, log_phi, v * lanes)
-        for s in range(0, lanes, WIDTH):
-            normalise(log_phi, v1 - v0, lanes, s)
-        for v in range(v1 - v0):
-            fill_row(tables, log_phi, v * lanes, v0 + v + 1, lanes)
+        fill_feature(tables, log_phi, v0, v1, lanes)
+
+
+@compiled
+def draw_uncopied(book, hyper, n_sv, key, log_gamma, scratch, lo, hi):
+    """The Gamma draws of `update_phi` for the features lo .. hi - 1, as if no value were copied, whatever p and ω."""
+    S, keys, shapes = n_sv.shape[1], scratch.keys, scratch.shapes
+    lanes = len(log_gamma) // n_sv.shape[0]
+    for j in range(lo, hi):
+        for s in range(S):
+            keys[s] = derive(key, j * S + s)
+        for v in range(book.offset[j], book.offset[j + 1]):
+            plain = g(hyper.lam * book.base[v], hyper.c, 0.0, 0.0)
+            for s in range(S):
+                shapes[s] = plain + n_sv[v, s]
+            draw_log_gammas(keys, scratch.numbers, v - book.offset[j], shapes, S, log_gamma, v * lanes)
+
+
+@compiled
+def update_copied_phi(book, hyper, state, key, tables, log_gamma, scratch, lo, hi):
+    """`update_phi` from what `draw_uncopied` has drawn with the same counts and key: values that are copied are drawn anew."""
+    S, log_phi, shapes = state.n_sv.shape[1], scratch.log_phi, scratch.shapes
+    lanes = len(tables.phi) // tables.leave.shape[1]
+    for j in range(lo, hi):
+        v0, v1, n = book.offset[j], book.offset[j + 1], 0
+        for k in range((v1 - v0) * lanes):
+            log_phi[k] = log_gamma[v0 * lanes + k]
+        for s in range(S):
+            u = state.u[s, j]
+            if u < 0 or not state.omega[s, j]:
+                continue
+            for k in range(book.k_ptr[u], book.k_ptr[u + 1]):
+                v = book.k_idx[k]
+                scratch.keys[n], scratch.values[n] = derive(key, j * S + s), v - v0
+                shapes[n] = g(hyper.lam * book.base[v], hyper.c, 1.0, book.k_val[k]) + state.n_sv[v, s]
+                scratch.places[n] = (v - v0) * lanes + s
+                n += 1
+                if n == S:
+                    draw_some(scratch, n)
+                    n = 0
+        draw_some(scratch, n)
+        fill_feature(tables, log_phi, v0, v1, lanes)
+
+
+@inner
+def draw_some(scratch, n):
+    """The draws of n values, wherever in log_phi they belong."""
+    draw_log_gammas(scratch.keys, scratch.values, 0, scratch.shapes, n, scratch.drawn, 0)
+    for k in range(n):
+        scratch.log_phi[scratch.places[k]] = scratch.drawn[k]
+
+
+@inner
+def fill_feature(tables, log_phi, v0, v1, lanes):
+    """φ and what is made of it from the logarithms of its Gamma draws."""
+    for s in range(0, lanes, WIDTH):
+        normalise(log_phi, v1 - v0, lanes, s)
+    for v in range(v1 - v0):
+        fill_row(tables, log_phi, v * lanes, v0 + v + 1, lanes)
 
 
 @inner

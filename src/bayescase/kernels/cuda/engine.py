@@ -9,7 +9,7 @@ import numpy as np
 
 from ...errors import Advice, ParameterError, Setting
 from ...state import Data, longest, smallest_int
-from ..contract import Best, Candidates
+from ..contract import Best, Candidates, Meanwhile
 from ..cpu.tables import Copies, lanes_for
 from ..cpu.threads import Threads
 from .cells import AT_ONCE, BATCH, CodeBlock, DeviceCells, Workers
@@ -47,6 +47,8 @@ class CudaCandidates:
         )
         self.workers = Workers(machine, cells, lambda: Desk(machine, S))
         self.guesses = np.zeros_like(self.copies.here["guess"])  # the last prototypes of the chains, in every block
+        self.number_of = {block.rows.start: b for b, block in enumerate(cells.blocks)}
+        self.alone = False  # is there one chain at a time?
         self.n_scored = 0
         self.lock = Lock()  # chains share these buffers
         self.log_weight = data.log_weight
@@ -69,27 +71,28 @@ class CudaCandidates:
             return self.weight_there
         return self.machine.lend(np.ascontiguousarray(self.log_weight[block.rows]))
 
-    def score(self, copies: Copies, key: np.uint64) -> Best:
+    def score(self, copies: Copies, key: np.uint64, meanwhile: Meanwhile = None) -> Best:
         with self.lock:
-            rows, scores = self.find_best(copies, key)
-        best = Best.none(self.S, self.most)
-        best.score[:], best.row[:] = scores, rows
+            rows, scores = self.find_best(copies, key, meanwhile if self.alone else None)
         codes, first = self.host
-        for s, m in enumerate(rows):
-            best.codes[s, : first[m + 1] - first[m]] = codes[first[m] : first[m + 1]]
-        best.log_weight[:] = self.log_weight[rows, np.arange(self.S) % self.log_weight.shape[1]]
-        best.row[:] += self.number
-        return best
+        if self.cells.ragged:
+            found = np.full((self.S, self.most), -1)
+            for s, m in enumerate(rows):
+                found[s, : first[m + 1] - first[m]] = codes[first[m] : first[m + 1]]
+        else:
+            found = codes.reshape(-1, self.most)[rows]
+        weight = self.log_weight[rows, np.arange(self.S) % self.log_weight.shape[1]]
+        return Best(scores, rows + self.number, found, weight)
 
-    def find_best(self, copies: Copies, key: np.uint64) -> tuple[np.ndarray, np.ndarray]:
+    def find_best(self, copies: Copies, key: np.uint64, meanwhile: Meanwhile = None) -> tuple[np.ndarray, np.ndarray]:
         """(rows, scores) of the best candidates."""
         top, blocks = {"top": copies.top} if len(copies.top) else {}, self.cells.blocks
         self.copies.send(adds=copies.adds, guess=self.guesses, **top)
-        there, number_of = self.copies.there, {block.rows.start: b for b, block in enumerate(blocks)}
+        there = self.copies.there
         rows, scores = np.zeros((len(blocks), self.S), dtype=np.int64), np.empty((len(blocks), self.S))
 
         def work(desk: Desk, block: CodeBlock) -> None:
-            b, out = number_of[block.rows.start], desk.best.there
+            b, out = self.number_of[block.rows.start], desk.best.there
             self.cells.launch(
                 "score",
                 block.rows.stop - block.rows.start,
@@ -112,7 +115,10 @@ class CudaCandidates:
                 out["row"],
                 desk.finished,
             )
-            found = desk.best.fetch()
+            desk.best.ask()
+            if meanwhile is not None and self.cells.resident:
+                meanwhile()
+            found = desk.best.wait()
             rows[b], scores[b] = found["row"], found["score"]
 
         self.workers.each(work)
@@ -139,7 +145,9 @@ class CudaEngine:
         same = data.candidates is data.x and data.candidate_bags is data.bags
         of_catalogue = cut_rows(machine, data, S, n_chains, catalogue=True) if parts and not same else []
         catalogue = self.cells if same else DeviceCells(machine, data.catalogue, data.book, S, of_catalogue)
-        self.candidates: Candidates = CudaCandidates(machine, catalogue, data, S, n_chains)
+        candidates = CudaCandidates(machine, catalogue, data, S, n_chains)
+        candidates.alone = self.chains_at_once == 1
+        self.candidates: Candidates = candidates
 
     def rows(self, chain: int) -> CudaRows:
         """The rows of a chain, whose labels are not yet set."""

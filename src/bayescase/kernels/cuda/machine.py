@@ -22,6 +22,7 @@ OPTIONS = ("--std=c++17", "--fmad=false")
 class Machine(Protocol):
     """Where arrays lie and kernels run."""
 
+    name: str  # as the user's `device`
     xp: Any  # NumPy, or a module like it whose arrays lie there
     shared: int  # bytes of shared memory that a block may have
     most_blocks: int  # of any launch
@@ -40,6 +41,12 @@ class Machine(Protocol):
 
     def fetch(self, there: Any, host: np.ndarray) -> None:
         """Copy an array here, and wait for it."""
+
+    def ask(self, there: Any, host: np.ndarray) -> None:
+        """Begin to copy an array here, into memory that is `pinned`."""
+
+    def wait(self) -> None:
+        """Until this thread's copies and kernels are done."""
 
     def lend(self, host: np.ndarray) -> Any:
         """A copy of an array there, until it is dropped."""
@@ -128,6 +135,12 @@ class Cuda:
         self.use()
         there.get(out=host)
 
+    def ask(self, there: Any, host: np.ndarray) -> None:
+        there.get(out=host, blocking=False)
+
+    def wait(self) -> None:
+        self.cupy.cuda.get_current_stream().synchronize()
+
     def lend(self, host: np.ndarray) -> Any:
         self.use()
         try:
@@ -185,21 +198,33 @@ class Bundle:
             return memory[at : at + size].view(dtype).reshape(shape)
 
         self.here = {name: view(self.here_bytes, *place) for name, place in places.items()}
+        self.flat = {name: array.reshape(-1) for name, array in self.here.items()}
         self.there = {name: view(self.there_bytes, *place) for name, place in places.items()}
 
     def send(self, **arrays: np.ndarray) -> None:
         for name, values in arrays.items():
-            self.here[name].reshape(-1)[:] = values.reshape(-1)
+            np.copyto(self.flat[name], values.reshape(-1), casting="same_kind")
         self.machine.send(self.here_bytes, self.there_bytes)
 
     def fetch(self) -> dict[str, np.ndarray]:
         """Views that the next call of this method overwrites."""
-        self.machine.fetch(self.there_bytes, self.here_bytes)
+        self.ask()
+        return self.wait()
+
+    def ask(self, clear: bool = False) -> None:
+        """Begin to fetch them, and then clear them there."""
+        self.machine.ask(self.there_bytes, self.here_bytes)
+        if clear:
+            self.there_bytes.fill(0)
+
+    def wait(self) -> dict[str, np.ndarray]:
+        """What was asked for: views that the next time overwrites."""
+        self.machine.wait()
         return self.here
 
     def clear(self) -> None:
         self.machine.use()
-        self.there_bytes[:] = 0
+        self.there_bytes.fill(0)
 
 
 class Kind(NamedTuple):

@@ -32,6 +32,7 @@ class Desk:
                 "main": ((S,), np.int32),
             },
         )
+        self.is_clear = True  # is `moved` on the device zero?
         self.pairs = Bundle(machine, {"pairs": ((S, S), np.uint64), "listed": ((1,), np.uint64)})
 
 
@@ -41,6 +42,7 @@ class CudaRows:
     def __init__(self, machine: Machine, cells: DeviceCells, data: Data, S: int, number: int = 0):
         machine.use()
         self.machine, self.cells, self.data, self.S, self.number = machine, cells, data, S, number
+        self.device = machine.name if cells.resident else "cpu"
         self.n, self.host = cells.n, data.cells
         self.home = machine.xp if cells.resident else np
         self.z = self.zeros((len(self.host.codes),), smallest_int(S))
@@ -150,15 +152,25 @@ class CudaRows:
     def moved_by(self, needs: str, changes: str, work: Callable[..., None]) -> Moved:
         """What kernels have counted at all desks."""
         for desk in self.workers.desks:
-            desk.moved.clear()
+            if not desk.is_clear:
+                desk.moved.clear()
+            desk.is_clear = False
         self.each(needs, changes, work)
+        parts = [self.counted(desk) for desk in self.workers.desks]
+        if len(parts) == 1:
+            return parts[0]
         total = Moved.none(self.cells.n_values, self.S, self.cells.width)
-        for desk in self.workers.desks:
-            found = desk.moved.fetch()
-            cells, rows, purity, _ = found["moved"].astype(np.int64)
-            whole = (found["n_rows"].astype(np.int64), found["main"].astype(np.int64), np.array([cells, rows]))
-            total.add(Moved(found["delta"], *whole, np.array([purity])))
+        for part in parts:
+            total.add(part)
         return total
+
+    def counted(self, desk: Desk) -> Moved:
+        desk.moved.ask(clear=True)
+        found = desk.moved.wait()
+        desk.is_clear = True
+        whole = found["moved"].astype(np.int64)
+        n_rows, main = found["n_rows"].astype(np.int64), found["main"].astype(np.int64)
+        return Moved(found["delta"].copy(), n_rows, main, whole[:2], whole[2:3])
 
     def overlap(self) -> np.ndarray:
         def work(desk: Desk, _: np.int64, codes: Any, z: Any, one: Any, means: Any) -> None:

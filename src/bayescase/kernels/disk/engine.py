@@ -15,7 +15,7 @@ import numpy as np
 from ...reading.cache import Cached
 from ...state import Cells, Data, Hyper, longest, smallest_int
 from ...storage import Mapped, copy_file
-from ..contract import Best, Candidates, Counts, Moved
+from ..contract import Best, Candidates, Counts, Meanwhile, Moved
 from ..cpu.engine import NONE, Block, CpuCandidates
 from ..cpu.means import OVERLAP_UNIT, add_memberships, add_overlap, add_z_counts, find_single, spell_out
 from ..cpu.rows import score_p, update_z
@@ -26,6 +26,8 @@ from .blocks import NO_LABELS, cells_of, join_taken, put_held, put_rows, rows_of
 
 class DiskRows:
     """One chain's rows. `z` has a label for every cell, `one` that of each row with only one, or -1."""
+
+    device = "cpu"
 
     def __init__(self, threads: Threads, cached: Cached, folder: Path, chain: int, sizes: tuple[int, int]):
         self.threads, self.cached, self.folder, self.chain = threads, cached, folder, chain
@@ -233,7 +235,7 @@ class DiskCandidates:
         self.threads, self.cached, self.most = threads, cached, most
         self.log_weight = log_weight  # (N, 1), or (1, 1) if all are equal
 
-    def score(self, copies: Copies, key: np.uint64) -> Best:
+    def score(self, copies: Copies, key: np.uint64, meanwhile: Meanwhile = None) -> Best:
         S, cached = copies.top.shape[1], self.cached
         best = Best.none(S, self.most)
 
