@@ -115,11 +115,13 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     sampler : {"rows", "collapsed"}, default="rows"
         "rows" draws prototypes and subspaces in one block and whole rows in parallel; "collapsed" is the paper's sampler,
         cell by cell. Both sample the same posterior.
-    moves : {"auto", "none", "cases", "clusters"}, default="auto"
+    moves : {"auto", "none", "cases", "clusters", "jumps"}, default="auto"
         What is moved between the sweeps of sampler="rows". "cases": cases are drawn anew as a whole, values integrated out, and
         two labels of a case jointly; chains mix many times better. "clusters": many cases at once as well, clusters are merged,
-        split and split anew; that takes up to seven times as long, and seldom helps. "auto": "cases" for tables of at most a
-        million cells, "none" for larger ones. All sample the same posterior.
+        split and split anew; that takes up to seven times as long, and seldom helps. "jumps": cases in every sweep, and jumps
+        between descriptions that the search for the start has met (`n_init`), in tables of at most 50,000 cells; where data can
+        be told in several ways, chains then go to and fro between them. "auto": "cases" for tables of at most a million cells,
+        "none" for larger ones. All sample the same posterior.
     n_iter : int or "auto", default=1000
         Sweeps of each chain, burn-in included. "auto" goes on until `diagnostics_` finds no fault: it asks after max_iter / 2ᵏ
         sweeps, first between 250 and 500, then after twice as many, and so on, always about the second half of the sweeps so
@@ -258,7 +260,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         similarity: Ways = "match",
         subspace_prior: ArrayLike | None = None,
         sampler: Literal["rows", "collapsed"] = "rows",
-        moves: Literal["auto", "none", "cases", "clusters"] = "auto",
+        moves: Literal["auto", "none", "cases", "clusters", "jumps"] = "auto",
         n_iter: int | Literal["auto"] = 1000,
         max_iter: int = 8000,
         burn_in: int | None = None,

@@ -17,6 +17,7 @@ SOURCE = Path(bayescase.__file__).parent
 KEPT = Path(__file__).parents[2] / ".pytest_cache" / "mutants"
 
 RNG, MODEL, HYPER, MOVES = "kernels/rng.py", "model.py", "sampling/hyper.py", "sampling/moves.py"
+TRYING, JUMPS = "sampling/trying.py", "sampling/jumps.py"
 DRIVER, EQUATIONS = "kernels/driver.py", "kernels/equations.py"
 CPU = ("rows", "relabel", "cells", "tables", "collapsed", "engine", "bags", "lanes_math", "redraw")
 ROWS, RELABEL, CELLS, TABLES, COLLAPSED, ENGINE, BAGS, LANES, REDRAW = (f"kernels/cpu/{name}.py" for name in CPU)
@@ -224,14 +225,12 @@ BROKEN = {
     "moves: no way back": (MOVES, MOVES, "Tries", "ratio += self.undo(move)", "ratio += 0.0"),
     "moves: prior forgotten": (MOVES, MOVES, "Tries", " + self.log_prior(move)", ""),
     "moves: no second step": (MOVES, MOVES, "Tries", "if np.log1p(-self.rng.random()) > ratio:", "if False:"),
-    "moves: rough evidence stays": (
-        MOVES,
-        MOVES,
-        "Tries",
-        "sure[s] - self.sure[s] - rough[s] + self.rough[s]",
-        "sure[s] - self.sure[s]",
-    ),
-    "moves: held cases move": (MOVES, MOVES, "Mover", "one[self.data.z_held >= 0] = -2", "pass"),
+    "moves: rough evidence stays": (MOVES, MOVES, "Tries", "ratio += sum(self.rough[s] - rough[s] for s in labels)", "pass"),
+    "moves: held cases move": (TRYING, TRYING, "one_label", "one[cases.data.z_held >= 0] = -2", "pass"),
+    "jumps: no way back": (JUMPS, JUMPS, "Jumps", "back - forth, None", "-forth, None"),
+    "jumps: the side is forgotten": (JUMPS, JUMPS, "Jumps", " + float(np.log(there[side ^ 1]) - np.log(chances[side]))", ""),
+    "jumps: prior forgotten": (JUMPS, JUMPS, "Jumps", " + self.log_prior(move)", ""),
+    "jumps: back to the same side": (JUMPS, JUMPS, "Jumps", "settle(side, units.at)", "settle(side ^ 1, units.at)"),
     "tables from l = 1": (HYPER, HYPER, "count_tables", "np.arange(width - 1)", "np.arange(1, width)"),
     "beta without gamma": (HYPER, HYPER, "update", "dirichlet(hyper.gamma / len(m) + m, rng)", "dirichlet(1e-3 + m, rng)"),
     "gamma not divided": (

@@ -5,7 +5,7 @@
 
 from .contract import Best, Candidates, Counts, Engine, Moved, Rows
 from .cpu.means import copied
-from .cpu.moves import Sides, Units, collect, fill_rough, split
+from .cpu.moves import Sides, Units, collect, fill_rough, settle, split
 from .cpu.newcases import Given, fold_by_table, row_hashes, score_cases
 from .cpu.profiles import apart, best_profile, row_means, value_counts
 from .cpu.threads import Threads, threads_for
@@ -41,6 +41,7 @@ __all__ = [
     "row_hashes",
     "row_means",
     "score_cases",
+    "settle",
     "split",
     "stream",
     "sweeps",

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import betaln, expit, gammaln, logsumexp
+from scipy.special import betaln, expit, gammaln
 
 from ..state import Cells, Data, Hyper, State
 from .cpu.bags import make_bag_tables, update_bag_evidence
+from .cpu.moves import add_up, log_evidence
 from .cpu.tables import Copies, EvidenceTables, Subspaces, add_up_evidence, alone, lanes_for, update_evidence
 from .driver import Driver
 
-CELLS_AT_ONCE = 1 << 20  # of candidates, that are summed
 WIDER = 0.5  # t is proposed by a Beta distribution with this share of its counts
 TURNS = 2  # of guessing what a cluster copies, each from the last
 
@@ -29,13 +29,22 @@ class ClusterEvidence:
         self.tables = EvidenceTables(np.zeros((V, 1)), Copies(self.adds, np.zeros((P, 1))))
         self.part = np.zeros(P)
         self.bags = make_bag_tables(self.book, 1)
+        self.log_weight = np.ascontiguousarray(data.log_weight.T)
+        self.values, self.found = np.empty(V + 1), np.empty(len(candidates.first) - 1)
         self.sizes = hyper.lam * np.diff(self.book.offset)[P:]  # G_0 of each bag
 
     def of(self, s: int, n: np.ndarray, log_t: np.ndarray) -> float:
         """Of label s with counts n (ΣV,); log_t per bag, 0 for a bag without cells."""
+        if not self.book.n_bags:
+            n, held = np.ascontiguousarray(n, dtype=np.int32), self.driver.omega_held
+            weight = self.log_weight[s % len(self.log_weight)]
+            return log_evidence(
+                self.book, self.driver.rises, self.hyper, held, s, n, *self.candidates, weight, self.values, self.found
+            )
         adds, plain = self.copies(s, n, log_t)
         scores = self.scores(s, adds)
-        return plain + float(logsumexp(scores))
+        top = float(scores.max())
+        return plain + top + float(np.log(np.exp(scores - top).sum()))
 
     def copies(self, s: int, n: np.ndarray, log_t: np.ndarray) -> tuple[np.ndarray, float]:
         """(what each value of a candidate adds to its log weight, the evidence without any copy)."""
@@ -70,12 +79,8 @@ class ClusterEvidence:
     def scores(self, s: int, adds: np.ndarray) -> np.ndarray:
         """(M,) Log weight of every candidate, what it copies included."""
         codes, first = self.candidates
-        table, found = np.append(adds, 0.0), np.empty(len(first) - 1)  # a gap, -1, is the last
-        step = max(1, CELLS_AT_ONCE // max(1, int(first[-1]) // max(1, len(found))))
-        for lo in range(0, len(found), step):
-            hi = min(lo + step, len(found))
-            sums = np.concatenate([[0.0], np.cumsum(table[codes[first[lo] : first[hi]]])])
-            found[lo:hi] = np.diff(sums[first[lo : hi + 1] - first[lo]])
+        found = np.empty(len(first) - 1)
+        add_up(codes, first, np.append(adds, 0.0), found)  # a gap, -1, is the last
         log_weight = self.data.log_weight
         return found + log_weight[:, s % log_weight.shape[1]]
 

@@ -13,14 +13,16 @@ from ..kernels import Candidates, Driver, Moved, Rows, open_engine, stream, swee
 from ..state import Cells, Hyper, count_observed, new_state, smallest_int
 from .diagnostics import traced
 from .hyper import count_tables, initial, instead_of_beta, log_prior, slice_log, update
+from .jumps import LEARNT, PRIOR, TRIES, TRIES_LEARNING, Jumps, Switches, find_switches
 from .moves import Mover
 from .plan import OFTEN, SELDOM, SMALL, Plan
 from .posterior import Accumulator, ChainDraws, exchangeable_labels
 from .problem import Problem
 from .search import KINDS, SHORT, Short, crossed, first_observed, fresh, n_runs, search
 from .starts import Start, few_cases
+from .trying import WholeCases
 
-START, SWEEP, HYPER, MOVE, SEARCH, CASES = range(6)  # purposes of a chain's random numbers
+START, SWEEP, HYPER, MOVE, SEARCH, CASES, JUMP = range(7)  # purposes of a chain's random numbers
 DRAWN = ("p", "u", "omega", "omega_prob")  # the rest of the state is counted anew
 
 
@@ -39,6 +41,8 @@ class Chain:
         self.problem = problem
         rows.start(Start(self.data, self.hyper, start, rng, problem.n_cases, plan.seed))
         self.cells: Cells | None = None  # of all cases, once they have been drawn anew
+        self.switches = Switches.none()  # between descriptions that the search for the start has met
+        self.whole: WholeCases | None = None  # once there are switches
         self.state = new_state(self.data, S)
         self.count()
         self.n_cells = int(self.state.n_sv.sum())
@@ -60,10 +64,12 @@ class Chain:
         if t == 0 and plan.n_init > 1 and self.kind is not None:
             self.search(plan, driver, self.kind)
         before, cells = self.state.p.copy(), t >= plan.single_label[self.number]
-        if plan.moves != "none" and cells and t % self.every() == 0:
+        if plan.moves != "none" and cells and t % self.every(plan) == 0:
             self.redraw(t, plan, driver)
         if self.mover and (tries := self.mover.tries(t, whole_cases=not cells)):
             self.move(self.mover, t, plan, driver, tries)
+        if len(self.switches.weight) and cells:
+            self.jump(plan, driver, TRIES, t)
         log_joint, moved = self.sweep(plan, driver, (SWEEP, t), (HYPER, t), cells)
         self.note(t, log_joint, moved, float((before != self.state.p).mean()))
         self.keep(t, plan, driver, log_joint)
@@ -89,8 +95,9 @@ class Chain:
         """Go on from the best of many short runs: of all cases, or of a sample in memory, the others by what they are like."""
         problem, number = self.problem, self.number
         few = few_cases(self.data, problem.n_cases, plan.seed)
+        met: list[np.ndarray] = []
         if few is self.data and problem.stored is None:
-            best = self.find(plan, driver, kind)
+            best = self.find(plan, driver, kind, met if plan.moves == "jumps" else None)
         else:
             engine = open_engine(few, len(self.hyper.beta), 1, driver.threads.n_blocks, self.rows.device)
             small = problem._replace(data=few, n_i=count_observed(few.x, few.bags), stored=None)
@@ -102,9 +109,23 @@ class Chain:
         rng = np.random.default_rng([plan.seed, number, SEARCH])  # nothing is drawn: all labels are found
         start = Start(self.data, best.hyper, "seeded", rng, problem.n_cases, plan.seed, best.labels)
         self.begin(start, best.hyper, driver, stream(plan.seed, number, SEARCH, n_runs(plan.n_init), SHORT))
+        if met:
+            self.learn_switches(find_switches(best.labels, met, len(self.hyper.beta)), plan, driver)
 
-    def find(self, plan: Plan, driver: Driver, kind: str) -> Short:
-        """The best of many short runs, which move whole cases only."""
+    def learn_switches(self, switches: Switches, plan: Plan, driver: Driver) -> None:
+        """Make sweeps of whole cases with jumps, and keep the switches whose jumps are accepted, each weighed by how often."""
+        (accepted, tried), far = np.zeros((2, len(switches.weight))), switches.differing
+        for t in range(LEARNT if len(tried) else 0):
+            self.switches = switches._replace(weight=far * (accepted + PRIOR[0]) / (tried + PRIOR[1]))
+            for k, chance in self.jump(plan, driver, TRIES_LEARNING, SEARCH, t):
+                accepted[k] += chance
+                tried[k] += 1
+            path = (SEARCH, n_runs(plan.n_init), t)
+            self.sweep(plan, driver, path, path, cells=False)
+        self.switches = switches.best(far * accepted / np.maximum(tried, 1))
+
+    def find(self, plan: Plan, driver: Driver, kind: str, met: list[np.ndarray] | None = None) -> Short:
+        """The best of many short runs, which move whole cases only; the labels of all of them to `met`."""
         data, hyper, S = self.data, self.hyper, len(self.hyper.beta)
         seen, runs, held = first_observed(data.cells), itertools.count(), data.z_held
 
@@ -115,6 +136,8 @@ class Chain:
             self.begin(lambda rows, cells: np.repeat(labels[rows], cells.sizes), hyper, driver, key)
             joint = [self.sweep(plan, driver, (*path, t), (*path, t), cells=False)[0] for t in range(n_sweeps)]
             one = np.where(seen >= 0, self.rows.labels()[seen], 0).astype(smallest_int(S))
+            if met is not None:
+                met.append(one)
             return Short(one, self.hyper, float(np.mean(joint[n_sweeps // 2 :] or [0.0])))
 
         def start(k: int) -> Short:
@@ -142,8 +165,24 @@ class Chain:
             self.count()
             driver.update_p_omega(self.hyper, self.state, self.candidates, stream(plan.seed, self.number, MOVE, t))
 
-    def every(self) -> int:
-        """Sweeps from one redraw to the next: a learned α needs them more often."""
+    def jump(self, plan: Plan, driver: Driver, tries: int, *path: int) -> list[tuple[int, float]]:
+        """Try to go to another description; of each try the switch, and the probability that it was accepted with."""
+        if self.whole is None:
+            self.whole = WholeCases(self.data)
+        rng = np.random.default_rng([plan.seed, self.number, JUMP, *path])
+        jumps = Jumps(self.whole, self.switches, driver, self.rows, self.hyper, self.state, rng)
+        found = [jumps.go() for _ in range(tries)]
+        if jumps.made:
+            self.rows.put_labels(jumps.z)
+            self.count()
+            self.hyper = jumps.after()
+            driver.update_p_omega(self.hyper, self.state, self.candidates, stream(plan.seed, self.number, JUMP, *path))
+        return found
+
+    def every(self, plan: Plan) -> int:
+        """Sweeps from one redraw to the next: jumps, and a learned α, need them more often."""
+        if plan.moves == "jumps":
+            return 1
         often = OFTEN if self.n_cells <= SMALL else SELDOM
         return often // 2 if "alpha" in self.learn.names else often
 
@@ -203,7 +242,7 @@ class Chain:
 
     def repin(self, problem: Problem, mover: Mover | None) -> None:
         """Go on with other pins and priors: held cases get their labels, and what was kept is forgotten."""
-        self.problem, self.data, self.mover = problem, problem.data, mover
+        self.problem, self.data, self.mover, self.whole = problem, problem.data, mover, None
         self.hyper = self.hyper._replace(q=np.where(self.learn.q_free, self.hyper.q, problem.hyper.q))
         self.rows.hold(self.data.z_held)
         self.count()
@@ -217,6 +256,7 @@ class Chain:
         """All that must outlive the process after t sweeps, by name."""
         found = self.rows.arrays() | {"trace": self.trace[:, :t]}
         found |= {f"state/{name}": getattr(self.state, name) for name in DRAWN}
+        found |= {f"switches/{name}": value for name, value in self.switches._asdict().items()}
         found |= {f"hyper/{name}": np.asarray(value) for name, value in self.hyper._asdict().items()}
         return found | {f"kept/{name}": value for name, value in self.kept.arrays().items()}
 
@@ -225,6 +265,7 @@ class Chain:
         stored = {name: arrays[f"hyper/{name}"] for name in self.hyper._fields}
         hyper: dict[str, Any] = {name: value if value.ndim else float(value) for name, value in stored.items()}
         self.hyper = Hyper(**hyper)
+        self.switches = Switches(*(arrays[f"switches/{name}"] for name in Switches._fields))
         self.rows.restore(arrays)
         self.count()
         for name in DRAWN:

@@ -1,8 +1,7 @@
 """Moves of many cases at once between clusters, exact: p, ω and φ are summed out, and for an unknown number of clusters β.
 
-Sweeps move one case at a time, and a cluster that should be two never becomes two that way. Here, with labels L = {a, b} or
-{a, b, c}, a *unit* is all cells of a case whose label is in L, if they share it. A move gives units other labels of L; cases
-that mix labels of L, and cases that are held, stay. So the same move in reverse has the same units.
+Sweeps move one case at a time, and a cluster that should be two never becomes two that way. Here units (`trying`) of two or
+three labels get other ones of these.
 
     exchange   a and b become one, c becomes two: the number of clusters stays
     resplit    the union of a and b is split anew
@@ -23,9 +22,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..kernels import ClusterEvidence, Driver, Rows, Sides, Units, collect, fill_rough, split
-from ..state import Data, Hyper, State, has_gaps
-from .hyper import dirichlet, log_tables, seat_rows
+from ..kernels import Driver, Rows, Sides, Units, fill_rough, split
+from ..state import Data, Hyper, State
+from .trying import Move, Trial, WholeCases, unit_counts
 
 # How likely exchange, resplit and divide are, by whether the number of clusters is to be found
 KINDS = {False: (0.5, 0.4, 0.1), True: (0.3, 0.3, 0.4)}
@@ -38,45 +37,13 @@ MOST_CELLS = 1 << 24  # of a table: beyond, a copy of the labels is too much
 MILD = 4.0  # nats of lost evidence that make a pair e times less likely to be chosen
 
 
-class Move(NamedTuple):
-    """A proposal: its labels, its units, and the labels that these would have."""
-
-    labels: list[int]
-    units: Units
-    stay: np.ndarray  # (ΣV, labels) counts of all else
-    new: np.ndarray  # (U,) int8, which of the labels
-    log_ratio: float  # log density of the proposal back over that forth, as far as it is known without `undo` and `back`
-    back: tuple[int, int, int] | None  # the reverse chooses the last two as a pair, without the first; None if it does not
-
-
-class Mover:
+class Mover(WholeCases):
     """Makes moves; chains share it."""
 
     def __init__(self, data: Data, S: int):
-        self.data, self.cells, self.candidates = data, data.cells, data.candidate_cells
-        codes, first = self.cells
-        self.period, self.first_tries = how_often(len(codes), len(data.x), int(data.offset[-1]), S)
-        if not self.period:
-            return
-        self.gaps = codes < 0 if has_gaps(codes) else None
-        self.observed = np.diff(first)  # cells of each case
-        if self.gaps is not None:
-            self.observed = np.diff(np.concatenate([[0], np.cumsum(~self.gaps)])[first])
-        self.some = np.flatnonzero(np.diff(first) > 0)
+        super().__init__(data)
+        self.period, self.first_tries = how_often(len(self.cells.codes), len(data.x), int(data.offset[-1]), S)
         self.pairs = np.triu_indices(S, 1)
-
-    def one_label(self, z: np.ndarray, S: int) -> np.ndarray:
-        """(N,) The label of each case that has only one, -1 if it has more, -2 if it has no cells or is held."""
-        low = high = z
-        if self.gaps is not None:
-            low, high = np.where(self.gaps, np.int64(S), z), np.where(self.gaps, np.int64(-1), z)
-        starts, one = self.cells.first[self.some], np.full(len(self.observed), -2)
-        least, most = np.minimum.reduceat(low, starts).astype(np.int64), np.maximum.reduceat(high, starts)
-        one[self.some] = np.where(least == most, least, -1)
-        one[self.observed == 0] = -2
-        if len(self.data.z_held):
-            one[self.data.z_held >= 0] = -2
-        return one
 
     def tries(self, t: int, whole_cases: bool) -> int:
         """How many in sweep t: some now and then; many while cases have one label each, and none stands in the way."""
@@ -117,41 +84,19 @@ def how_often(cells: int, cases: int, values: int, S: int) -> tuple[int, int]:
     return max(1, often), max(TRIES, first)
 
 
-class Tries:
-    """The tries of one sweep, from the labels of the rows; z, one, n and m follow what is accepted."""
+class Tries(Trial):
+    """The tries of one sweep."""
 
     def __init__(self, mover: Mover, driver: Driver, rows: Rows, hyper: Hyper, state: State, rng: np.random.Generator):
-        driver.use(hyper)
-        self.mover, self.driver, self.hyper, self.state, self.rng = mover, driver, hyper, state, rng
-        self.exact = ClusterEvidence(mover.data, mover.candidates, driver, hyper)
-        V, self.S = state.n_sv.shape
-        self.z = rows.labels().copy()
-        self.one = mover.one_label(self.z, self.S)
-        self.m: np.ndarray | None = None
-        if hyper.gamma > 0.0:
-            self.m, alone = seat_rows(hyper, self.one, mover.observed, state.n_rows, rng)
-            self.one[~alone] = -2
-        self.n = np.zeros((V, self.S + 1), dtype=np.int32)  # the last is scratch
-        self.n[:, : self.S] = state.n_sv
-        lanes = len(driver.tables.rise) // state.n_rows.shape[1]
-        self.rise = driver.tables.rise.reshape(-1, lanes)
+        super().__init__(mover, driver, rows, hyper, state, rng)
         self.rough, self.gain = np.zeros(self.S), np.zeros((self.S, self.S))
         self.fill(self.n, np.arange(self.S), self.rough, self.gain)
         self.pairs = mover.pairs
-        self.log_t: dict[int, np.ndarray] = {}
-        self.sure: dict[int, float] = {}
-        self.made = 0
 
     def fill(self, n: np.ndarray, which: np.ndarray, rough: np.ndarray, gain: np.ndarray) -> None:
         """The rough evidence of some labels, and of their unions with all."""
         for with_pairs in (False, True):
             fill_rough(self.driver.book, self.driver.rises, self.hyper, n, which, with_pairs, rough, gain)
-
-    def after(self) -> Hyper:
-        """The hyperparameters given what was accepted."""
-        if self.m is None:
-            return self.hyper
-        return self.hyper._replace(beta=dirichlet(self.hyper.gamma / self.S + self.m, self.rng))
 
     # --- a try ----------------------------------------------------------------------------------------------------------
 
@@ -189,58 +134,15 @@ class Tries:
 
     def is_sure(self, labels: list[int], n: np.ndarray, rough: np.ndarray) -> bool:
         """The second step: exact evidence over rough evidence, there over here."""
-        log_t = {s: self.propose_t(s, n[:, s]) for s in labels}
-        sure = {s: self.sure_of(s, n[:, s], log_t[s]) for s in labels}
-        for s in labels:
-            if s not in self.sure:
-                self.log_t[s] = self.draw_t(s)
-                self.sure[s] = self.sure_of(s, self.n[:, s], self.log_t[s])
-        ratio = sum(sure[s] - self.sure[s] - rough[s] + self.rough[s] for s in labels)
+        ratio, sure, log_t = self.exact_ratio(labels, n)
+        ratio += sum(self.rough[s] - rough[s] for s in labels)
         if np.log1p(-self.rng.random()) > ratio:
             return False
         self.sure |= sure
         self.log_t |= log_t
         return True
 
-    def take_over(self, move: Move) -> None:
-        codes, first, row, _ = move.units
-        new, sizes = np.array(move.labels)[move.new], np.diff(first)
-        places = np.repeat(self.mover.cells.first[:-1][row] - first[:-1], sizes) + np.arange(first[-1])
-        moving = codes >= 0
-        self.z[places[moving]] = np.repeat(new, sizes)[moving]
-        single = self.one[row] >= 0
-        self.one[row[single]] = new[single]
-        if self.m is not None:
-            self.m = self.m + self.change_of_m(move)
-        self.made += 1
-
-    def change_of_m(self, move: Move) -> np.ndarray:
-        change, L = np.zeros(self.S, dtype=np.int64), len(move.labels)
-        change[move.labels] = np.bincount(move.new, minlength=L) - np.bincount(move.units.at, minlength=L)
-        return change
-
-    def log_prior(self, move: Move) -> float:
-        """log p(z) there less that here; where β is integrated out, each unit has one table."""
-        if self.m is not None:
-            there = self.m + self.change_of_m(move)
-            return float(log_tables(there, self.hyper.gamma) - log_tables(self.m, self.hyper.gamma))
-        of, moved = np.array(move.labels), move.new != move.units.at
-        size = np.add.reduceat(move.units.codes >= 0, move.units.first[:-1], dtype=np.int64)[moved]
-        return float((self.rise[size, of[move.new[moved]]] - self.rise[size, of[move.units.at[moved]]]).sum())
-
     # --- proposals ------------------------------------------------------------------------------------------------------
-
-    def units(self, labels: list[int]) -> tuple[Units, np.ndarray]:
-        """The units of these labels, and the counts of all else."""
-        place = np.full(self.S + 2, -1)  # also of -1 and -2
-        place[labels] = np.arange(len(labels))
-        some = (place[self.one] >= 0) | (self.one == -1)
-        N, cells = int(some.sum()), int(np.diff(self.mover.cells.first)[some].sum())
-        room = Units(np.empty(cells, np.int32), np.zeros(N + 1, np.int64), np.empty(N, np.int64), np.empty(N, np.int8))
-        n = np.zeros((len(self.n), len(labels)), dtype=np.int32)
-        U = collect(*self.mover.cells, self.z, self.one, place, room, n)
-        end = room.first[U]
-        return Units(room.codes[:end], room.first[: U + 1], room.row[:U], room.at[:U]), self.n[:, labels] - n
 
     def exchange(self) -> Move | None:
         """a and b become one, c becomes two, b the label of its half."""
@@ -331,9 +233,6 @@ class Tries:
             found += np.log(ones * (n - ones)) - np.log(n * (n - 1))
         return sides.side, float(found)
 
-    def below(self, n: int) -> int:
-        return min(int(self.rng.random() * n), n - 1)
-
     def centres(self, who: np.ndarray, given: np.ndarray | None) -> tuple[int, int]:
         """The units that a split is made around, or was."""
         if given is not None:
@@ -378,22 +277,3 @@ class Tries:
         a, b = min(a, b), max(a, b)
         k = a * self.S - a * (a + 1) // 2 + b - a - 1
         return float(np.log(self.chances(gain, but)[k]))
-
-    # --- exact evidence -------------------------------------------------------------------------------------------------
-
-    def sure_of(self, s: int, n: np.ndarray, log_t: np.ndarray) -> float:
-        """The exact log evidence; of bags with t, over the density that t is proposed with."""
-        return self.exact.of(s, n, log_t) - (self.exact.log_density_t(s, n, log_t) if len(log_t) else 0.0)
-
-    def propose_t(self, s: int, n: np.ndarray) -> np.ndarray:
-        return self.exact.propose_t(s, n, self.rng) if self.driver.book.n_bags else np.zeros(0)
-
-    def draw_t(self, s: int) -> np.ndarray:
-        """t of a cluster as it is, given its prototype and subspace."""
-        return self.exact.draw_t(s, self.state, self.rng) if self.driver.book.n_bags else np.zeros(0)
-
-
-def unit_counts(units: Units, at: np.ndarray, V: int, L: int) -> np.ndarray:
-    """(ΣV, labels) Counts of the units, by these labels."""
-    keys = (units.codes + 1) * L + np.repeat(at, np.diff(units.first))
-    return np.bincount(keys, minlength=(V + 1) * L).reshape(V + 1, L)[1:].astype(np.int32)

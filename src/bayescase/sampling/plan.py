@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 FIRST_ROUND = 250  # sweeps at least, if a run chooses its own length
-MOVES = ("none", "cases", "clusters")  # what is moved between sweeps; clusters: cases as well
+MOVES = ("none", "cases", "clusters", "jumps")  # what is moved between sweeps; clusters, and jumps: cases as well
 MOST_CELLS = 1_000_000  # "auto": cases of a larger table are not drawn anew between sweeps
 SMALL, OFTEN, SELDOM = 20_000, 2, 4  # of so many cells: they are in every second sweep, those of larger tables in every fourth
 SINGLE_LABEL = 10  # sweeps at the start of a chain that move whole cases only; few, so that runs of any length begin alike

@@ -16,6 +16,7 @@ from ..reading.similarity import Ways, similarity_table
 from ..reading.tables import Table
 from ..state import Codes, Data, Hyper, count_observed, distinct, make_data, make_hyper
 from .hyper import Learn, Learnable, gamma_of
+from .jumps import MOST_CELLS as JUMP_CELLS
 from .plan import MOST_CELLS, MOVES, SINGLE_LABEL, Plan, doubling, one_round
 from .search import how_many
 from .stored import Stored, sample_rows
@@ -52,7 +53,7 @@ class Settings:
     n_chains: int
     init: str | Sequence[str]
     keep_draws: bool
-    moves: Literal["auto", "none", "cases", "clusters"]
+    moves: Literal["auto", "none", "cases", "clusters", "jumps"]
     n_init: int | Literal["auto"]
 
     def for_features(self, encoding: Encoding) -> Settings:
@@ -76,7 +77,7 @@ class Settings:
         if self.base is not None:
             check_choice("base", self.base, BASES)
         check_choice("moves", self.moves, ("auto", *MOVES))
-        if self.moves in ("cases", "clusters") and self.sampler == "collapsed":
+        if self.moves in MOVES[1:] and self.sampler == "collapsed":
             raise ParameterError(
                 "{parameter} needs {rows}.", parameter=Setting("moves", self.moves), rows=Setting("sampler", "rows")
             )
@@ -206,6 +207,9 @@ def make_plan(settings: Settings, labels: np.ndarray | None, one_label: bool, se
         starts = tuple("cases" if start == "cells" else start for start in starts)
     rounds = doubling(int(settings.max_iter)) if is_auto(settings.n_iter) else one_round(settings.n_iter, settings.burn_in)  # type: ignore[arg-type]
     whole_cases = min(SINGLE_LABEL, rounds[0].first)
+    n_init = how_many(settings.n_init, rounds[-1].end, *size) if settings.sampler == "rows" else 1
+    if settings.moves == "jumps":
+        check_jumps(settings, n_init, size[0], labels is None and "cells" not in starts)
     return Plan(
         sampler=settings.sampler,
         rounds=rounds,
@@ -216,8 +220,23 @@ def make_plan(settings: Settings, labels: np.ndarray | None, one_label: bool, se
         keep_draws=bool(settings.keep_draws),
         seed=seed,
         moves=what_moves(settings, size[0]),
-        n_init=how_many(settings.n_init, rounds[-1].end, *size) if settings.sampler == "rows" else 1,
+        n_init=n_init,
     )
+
+
+def check_jumps(settings: Settings, n_init: int, n_cells: int, searches: bool) -> None:
+    """Jumps go between descriptions that the search for the start has met."""
+    if n_cells > JUMP_CELLS:
+        raise ParameterError(
+            f"{{parameter}} is for tables of at most {JUMP_CELLS:,} cells; these have {n_cells:,}.",
+            parameter=Setting("moves", settings.moves),
+        )
+    if n_init < 2 or not searches:
+        raise ParameterError(
+            "{parameter} needs a search for the start: {n_init} of at least 2, and chains that start from cases or seeded.",
+            parameter=Setting("moves", settings.moves),
+            n_init=Setting("n_init"),
+        )
 
 
 def what_moves(settings: Settings, n_cells: int) -> str:

@@ -1,4 +1,7 @@
-"""Many cases at once: their units collected, split in two, and weighed by a rough evidence. `sampling.moves` says what for."""
+"""Many cases at once: their units collected, split in two, settled among several labels, and weighed by a rough evidence.
+
+`sampling.moves` and `sampling.jumps` say what for.
+"""
 
 from math import exp, lgamma, log, log1p
 from typing import NamedTuple
@@ -99,7 +102,7 @@ def fill_rough(book, rises, hyper, n, which, with_pairs, rough, gain):
 @inner
 def fill_log_phi(book, rises, hyper, s, n, k, out):
     """log φ of side k, of label s: φ(v) = (g(v) + n) / Σ; a single feature copies its best value as far as ω is likely."""
-    lam = hyper.lam
+    lam, own = hyper.lam, out.shape[1] // 2 + k
     for j in range(len(book.offset) - 1):
         v0, v1 = book.offset[j], book.offset[j + 1]
         n_j = 0
@@ -119,7 +122,7 @@ def fill_log_phi(book, rises, hyper, s, n, k, out):
         for v in range(v0, v1):
             g = out[v, k]
             out[v, k] = log(g + n[v, k]) - norm
-            out[v, 2 + k] = log(g + n[v, k] - 1.0) - less if n[v, k] > 0 else out[v, k]  # without a cell of its own
+            out[v, own] = log(g + n[v, k] - 1.0) - less if n[v, k] > 0 else out[v, k]  # without a cell of its own
 
 
 @compiled
@@ -172,6 +175,88 @@ def split(codes, first, book, rises, hyper, labels, sides, rounds):
         elif turn == rounds:
             lo = size
         turn += 1
+    return total
+
+
+@compiled
+def add_up(codes, first, table, out):
+    """For each row the sum of its codes' entries in a table; that of a gap, -1, is the last."""
+    for i in range(len(out)):
+        out[i] = 0.0
+        for c in range(first[i], first[i + 1]):
+            out[i] += table[codes[c]]
+
+
+@compiled
+def log_evidence(book, rises, hyper, held, s, n, codes, first, log_weight, adds, scores):
+    """Of label s with counts n of single features: p, ω and φ summed out. (ΣV + 1) `adds` and (M,) `scores` are room."""
+    total, top = 0.0, -np.inf
+    for j in range(book.n_single):
+        v0, v1 = book.offset[j], book.offset[j + 1]
+        n_j, known = 0, len(held) > 0 and held[s, j] >= 0
+        for v in range(v0, v1):
+            n_j += n[v]
+            total += rise(rises, rises.one[v], n[v])
+        none = rise(rises, rises.sum0[j], n_j)
+        total -= none
+        for u in range(v0, v1):
+            e = none - rise(rises, rises.sum1[u], n_j)
+            for at in range(book.k_ptr[u], book.k_ptr[u + 1]):
+                v = book.k_idx[at]
+                e += rise(rises, rises.k[at], n[v]) - rise(rises, rises.one[v], n[v])
+            adds[u] = held[s, j] * e if known else log_copy(hyper.q[s, j], e)
+    adds[-1] = 0.0  # a gap
+    add_up(codes, first, adds, scores)
+    for m in range(len(scores)):
+        scores[m] += log_weight[m]
+        top = max(top, scores[m])
+    norm = 0.0
+    for m in range(len(scores)):
+        norm += exp(scores[m] - top)
+    return total + top + log(norm)
+
+
+@compiled
+def settle(codes, first, book, rises, hyper, labels, prior, now, given, u, stay, n, log_phi, weight, rounds):
+    """Draw which of the labels units have, or score those that are given: the log probability of `given`.
+
+    Units begin as `now` says, -1 for none. They go where they are most probable, `rounds` times; then each is drawn given
+    these labels, its own cells left out. prior: (units, labels), log. u: (units,) uniforms; (0,) if `given` is to be scored.
+    """
+    total, L = 0.0, len(labels)
+    for turn in range(rounds + 1):
+        for v in range(len(n)):
+            for k in range(L):
+                n[v, k] = stay[v, k]
+        for i in range(len(now)):
+            if now[i] >= 0:
+                for c in range(first[i], first[i + 1]):
+                    if codes[c] >= 0:
+                        n[codes[c], now[i]] += 1
+        for k in range(L):
+            fill_log_phi(book, rises, hyper, labels[k], n, k, log_phi)
+        for i in range(len(now)):
+            best, top, norm = 0, -np.inf, 0.0
+            for k in range(L):
+                weight[k], at = prior[i, k], L + k if now[i] == k else k
+                for c in range(first[i], first[i + 1]):
+                    if codes[c] >= 0:
+                        weight[k] += log_phi[codes[c], at]
+                if weight[k] > top:
+                    best, top = k, weight[k]
+            if turn < rounds:
+                now[i] = best
+                continue
+            for k in range(L):
+                norm += exp(weight[k] - top)
+            if len(u) > 0:
+                left, given[i] = u[i] * norm, best  # where rounding leaves none
+                for k in range(L):
+                    left -= exp(weight[k] - top)
+                    if left < 0.0:
+                        given[i] = k
+                        break
+            total += weight[given[i]] - top - log(norm)
     return total
 
 

@@ -1,0 +1,127 @@
+"""Switches between descriptions, and fits that jump between them."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from bayescase import BayesianCaseModel, ParameterError
+from bayescase.sampling.chain import Chain
+from bayescase.sampling.jumps import Switches, find_switches
+
+BEST = np.repeat([0, 1, 2], [10, 8, 6])
+
+
+def test_a_switch_is_a_group_of_clusters_that_exchange_cases():
+    """The other run is named otherwise and has five cases of the second cluster in the first; the third is the same."""
+    other = np.where(np.arange(24) < 15, 2, np.where(BEST == 1, 0, 1))
+    found = find_switches(BEST, [other, BEST], 3)
+    assert found.labels(0) == [0, 1]
+    assert len(found.weight) == 1
+    assert found.differing.tolist() == [5]
+    assert found.sides.tolist() == [[*np.where(BEST == 2, -1, BEST)], [*[0] * 15, *[1] * 3, *[-1] * 6]]
+
+
+def test_small_differences_are_none_and_nearly_the_same_switches_are_one():
+    two, five = BEST.copy(), BEST.copy()
+    two[10:12] = five[10:15] = 0
+    again = five.copy()
+    again[15] = 0
+    found = find_switches(BEST, [two, five, again], 3)
+    assert found.differing.tolist() == [5]
+    assert not len(find_switches(BEST, [two], 3).weight)
+
+
+def test_the_best_are_kept_with_their_sides():
+    switches = Switches(np.arange(6)[:, None] * np.ones(4, dtype=np.int8), np.ones(3))
+    kept = switches.best(np.array([0.5, 0.001, 2.0]))
+    assert kept.weight.tolist() == [2.0, 0.5]
+    assert kept.sides[:, 0].tolist() == [4, 5, 0, 1]
+    assert not len(switches.best(np.zeros(3)).weight)
+
+
+@pytest.fixture(scope="module")
+def two_ways():
+    """Cases that fall in two by the first features, or by the others, which are the same of the cases in reverse."""
+    rng = np.random.default_rng(0)
+    x = np.repeat(rng.integers(2, size=(60, 1)), 4, axis=1)
+    x = np.where(rng.random(x.shape) < 0.15, 1 - x, x)
+    return np.concatenate([x, x[::-1]], axis=1)
+
+
+def fit(x, monkeypatch=None, **how):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return BayesianCaseModel(2, n_iter=300, n_init=8, n_chains=2, random_state=0, **how).fit(x)
+
+
+def ways_taken(model, monkeypatch, x):
+    """How often the chains of a fit like this one change from one way to the other."""
+    seen = []
+    step = Chain.step
+
+    def watched(self, t, plan, driver):
+        step(self, t, plan, driver)
+        z = self.rows.labels().reshape(x.shape)[:, 0]
+        first, other = (abs(np.corrcoef(z, x[:, j])[0, 1]) if z.any() and not z.all() else 0.0 for j in (0, 4))
+        seen.append((self.number, first > other))
+
+    monkeypatch.setattr(Chain, "step", watched)
+    model.fit(x)
+    return sum(int((np.diff([way for c, way in seen if c == number]) != 0).sum()) for number in (0, 1))
+
+
+def test_chains_go_to_and_fro(two_ways, monkeypatch):
+    settings = {"n_iter": 300, "n_init": 8, "n_chains": 2, "random_state": 0, "n_jobs": 1}
+    with warnings.catch_warnings(), monkeypatch.context() as patch:
+        warnings.simplefilter("ignore")
+        plain = ways_taken(BayesianCaseModel(2, **settings), patch, two_ways)
+    with warnings.catch_warnings(), monkeypatch.context() as patch:
+        warnings.simplefilter("ignore")
+        jumping = ways_taken(BayesianCaseModel(2, moves="jumps", **settings), patch, two_ways)
+    assert plain == 0
+    assert jumping >= 20
+
+
+def test_threads_and_checkpoints_do_not_change_a_fit(two_ways, tmp_path):
+    one = fit(two_ways, moves="jumps", n_jobs=1)
+    two = fit(two_ways, moves="jumps", n_jobs=2)
+    assert np.array_equal(one.log_joint_, two.log_joint_)
+    path = tmp_path / "run"
+    model = BayesianCaseModel(2, n_iter=300, n_init=8, n_chains=2, random_state=0, moves="jumps")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(two_ways, checkpoint=path, callback=lambda report: report.sweep == 120)
+        assert model.interrupted_
+        again = BayesianCaseModel(2, n_iter=300, n_init=8, n_chains=2, random_state=0, moves="jumps")
+        again.fit(two_ways, checkpoint=path)
+    assert np.array_equal(one.log_joint_, again.log_joint_)
+
+
+def test_bags_and_number_of_clusters(two_ways):
+    lists = [[f"{j}{v}" for j, v in enumerate(row)] for row in two_ways]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        bags = BayesianCaseModel(2, n_iter=60, n_init=4, n_chains=2, random_state=0, moves="jumps").fit({"items": lists})
+        auto = BayesianCaseModel("auto", n_iter=60, n_init=4, n_chains=2, random_state=0, moves="jumps").fit(two_ways)
+    assert np.isfinite(bags.log_joint_).all()
+    assert np.isfinite(auto.log_joint_).all()
+
+
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [
+        ({"n_init": 1}, "needs a search for the start"),
+        ({"n_iter": 20}, "needs a search for the start"),
+        ({"init": "cells"}, "needs a search for the start"),
+        ({"sampler": "collapsed"}, "sampler='rows'"),
+    ],
+)
+def test_jumps_need_a_search(two_ways, how, says):
+    with pytest.raises(ParameterError, match=says):
+        BayesianCaseModel(2, moves="jumps", **{"n_iter": 300, **how}).fit(two_ways)
+
+
+def test_large_tables_have_no_jumps():
+    with pytest.raises(ParameterError, match="at most 50,000 cells; these have 50,020"):
+        BayesianCaseModel(2, moves="jumps").fit(np.arange(50_020).reshape(-1, 20) % 3)
