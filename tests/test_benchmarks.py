@@ -47,7 +47,7 @@ def test_what_a_fit_takes_beside_its_sweeps(beside, monkeypatch, capsys):
     assert "300 × 3" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("clusters", "S"), [("auto", 20), ("known", 3), ("drawn", 6)])
+@pytest.mark.parametrize(("clusters", "S"), [pytest.param("auto", 20, marks=pytest.mark.slow), ("known", 3), ("drawn", 6)])
 def test_intervals_are_counted(beside, monkeypatch, capsys, clusters, S):
     beside("benchmarks")
     import intervals

@@ -27,11 +27,11 @@ EARLY_PHI = """    update_p_omega_early = driver.update_p_omega(hyper, state, ca
 """
 REACHED = "reached = add(reached, load(ahead, LABELS + t * WIDTH))"
 OWN_COLLAPSED = "z_weight(prior, n[s] + (s == a), g_sv[v, s], n_sv[v, s] + (s == a),"
-FRESH = "        n_sj = np.add.reduceat(state.n_sv[:V], book.offset[: book.n_single], dtype=state.n_sv.dtype)\n"
+FRESH = "        n_sj = self.n_sj = np.add.reduceat(state.n_sv[:V], book.offset[: book.n_single], dtype=state.n_sv.dtype)\n"
 STALE = """        fresh = state.n_sv.copy()
         stale = getattr(self, "stale", fresh)
         self.stale = fresh
-        n_sj = np.add.reduceat(stale[:V], book.offset[: book.n_single], dtype=stale.dtype)
+        n_sj = self.n_sj = np.add.reduceat(stale[:V], book.offset[: book.n_single], dtype=stale.dtype)
 """
 
 # name: [(file, what stands there, what is put there)]; every text must occur exactly `times` times
@@ -71,7 +71,12 @@ MUTANTS = {
     "g without c": [(MODEL, "return lam * (1.0 + c * omega * k)", "return lam * (1.0 + omega * k)", 1)],
     "phi before p and omega": [
         (DRIVER, "    moved = rows.update_z(driver.tables, np.uint64(derive(key, ROW)), by_cell)\n", EARLY_PHI, 1),
-        (DRIVER, "    return driver.update_p_omega(hyper, state, candidates, key), moved\n", "    return 0.0, moved\n", 1),
+        (
+            DRIVER,
+            "    return driver.update_p_omega(hyper, state, candidates, key, then=then), moved\n",
+            "    return 0.0, moved\n",
+            1,
+        ),
     ],
     "stale evidence": [
         (DRIVER, FRESH, STALE, 1),

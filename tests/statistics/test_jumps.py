@@ -46,7 +46,7 @@ def jumped(name, n=DRAWS):
     return pearson(seen, n * exact.prob), made / (n * TRIES)
 
 
-SLOW = {"held, one label", "number of clusters", "bags, one label"}
+SLOW = {"held, one label", "number of clusters", "bags, one label", "held", "number of clusters, mixed"}
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in PROBLEMS])
