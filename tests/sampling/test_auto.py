@@ -68,7 +68,9 @@ def simulated(S, seed, N=150, P=20, V=4, alpha=0.01, c=50.0, q=0.5):
 
 
 @pytest.mark.parametrize(
-    ("params", "measured"), [({}, 0.65), ({"alpha": 0}, 0.75), (LEARN, 0.95)], ids=["default", "alpha 0", "learned"]
+    ("params", "measured"),
+    [({}, 0.65), ({"alpha": 0}, 0.75), pytest.param(LEARN, 0.95, marks=pytest.mark.slow)],
+    ids=["default", "alpha 0", "learned"],
 )
 def test_the_planted_number_is_found(params, measured):
     """For 2 to 5 clusters and seeds 0 to 2.
@@ -219,7 +221,9 @@ def test_auto_with_tables(planted, frame):
 # --- hyperparameters ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("sampler", "number"), [("rows", 3), ("collapsed", 3), ("rows", "auto")])
+@pytest.mark.parametrize(
+    ("sampler", "number"), [pytest.param("rows", 3, marks=pytest.mark.slow), ("collapsed", 3), ("rows", "auto")]
+)
 def test_intervals_cover_the_planted_values(sampler, number):
     """Intervals of probability 0.9, ten tables.
 

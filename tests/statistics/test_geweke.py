@@ -116,10 +116,13 @@ def test_joint_distribution(prior, sampler, kernel):
     assert p > REJECT_BELOW, (which, p_values, means)
 
 
+DAILY = {"alpha/S twice", "cell in its own counts", "phi before p and omega"}  # the enumeration rejects all of them every day
+
+
 @pytest.mark.parametrize(
     ("sampler", "mutant"),
     [
-        pytest.param(s, m, marks=pytest.mark.slow if s == "collapsed" else ())  # the enumeration rejects it every day
+        pytest.param(s, m, marks=() if s == "rows" and m in DAILY else pytest.mark.slow)
         for m in MUTANTS
         for s in ("rows", "collapsed")
         if s == "rows" or m not in ROWS_ONLY
