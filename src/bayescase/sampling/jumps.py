@@ -8,9 +8,9 @@ give them to cases: those of the best run, and those of another, named alike. A 
     given these labels each unit draws its own, φ as it is without its cells (`kernels.settle`);
     A likewise leads to the labels that the units had, and their probability is that of the way back.
 
-Which switch is taken, and from which side, is drawn by how alike the labels are to that side, and by a weight: how often jumps of
-that switch were accepted in sweeps before the first, times the cases that differ. Weights are fixed from then on. Both count.
-The labels drawn are accepted by the exact evidence, with p, ω and φ summed out.
+Which switch is taken, and from which side, is drawn by how alike the labels are to that side, and by a weight: how often jumps
+of that switch were accepted in sweeps before the first, times the cases that differ. Weights are fixed from then on. Both
+count. The labels drawn are accepted by the exact evidence, with p, ω and φ summed out.
 """
 
 from __future__ import annotations
