@@ -7,13 +7,10 @@ from bayescase.sampling import jumps
 from bayescase.sampling.jumps import Switches
 from bayescase.sampling.trying import WholeCases
 
-from .chains import Bench
-from .judge import REJECT_BELOW, pearson
+from .judge import REJECT_BELOW
 from .mutants import break_function
-from .problems import enumerate_posterior
-from .test_moves import PROBLEMS, beta_given
+from .test_moves import DRAWS, PROBLEMS, TRIES, drawn_again
 
-DRAWS, TRIES = 1_500, 4
 # The sides of three switches, of as many cases as a problem has: two of two labels, one of three that leaves cases out
 SIDES = np.array(
     [[0, 0, 1, 1, 1], [0, 1, 1, 0, 1], [1, 0, 0, 0, 1], [1, 1, 0, 1, 0], [0, 1, 2, -1, 2], [2, 2, 1, 0, -1]], dtype=np.int8
@@ -21,29 +18,17 @@ SIDES = np.array(
 
 
 def jumped(name, n=DRAWS):
-    """(p-value that z has the distribution that it had before, share of the tries that were accepted)."""
-    data, hyper = PROBLEMS[name]()
-    exact = enumerate_posterior(data, hyper)
-    rng = np.random.default_rng(3)
-    chain = Bench(data, hyper, exact.z[0].astype(np.uint8).reshape(data.x.shape if data.bags is None else -1))
-    whole = WholeCases(data)
-    switches = Switches(SIDES[:, : len(data.x)], np.array([0.3, 0.5, 0.2]))
-    observed = data.cells.codes >= 0
-    power = 3 ** np.arange(observed.sum())
-    places = {int(state[observed] @ power): k for k, state in enumerate(exact.z)}
-    seen, made = np.zeros(len(exact.z)), 0
-    for k in rng.choice(len(exact.z), n, p=exact.prob):
-        chain.put_labels(exact.z[k].astype(np.uint8))
-        if data.bags is not None:  # t is drawn given these
-            chain.update_p_omega(np.uint64(rng.integers(1 << 63)))
-        beta = beta_given(hyper, chain, rng) if hyper.gamma else hyper.beta
-        tries = jumps.Jumps(whole, switches, chain.driver, chain.rows, hyper._replace(beta=beta), chain.state, rng)
+    data, _ = PROBLEMS[name]()
+    whole, switches = WholeCases(data), Switches(SIDES[:, : len(data.x)], np.array([0.3, 0.5, 0.2]))
+
+    def jump(chain, hyper, rng):
+        tries = jumps.Jumps(whole, switches, chain.driver, chain.rows, hyper, chain.state, rng)
         for _ in range(TRIES):
             tries.go()
         chain.put_labels(tries.z)
-        made += tries.made
-        seen[places[int(chain.z.reshape(-1)[observed].astype(int) @ power)]] += 1
-    return pearson(seen, n * exact.prob), made / (n * TRIES)
+        return tries.made
+
+    return drawn_again(name, n, jump)
 
 
 SLOW = {"held, one label", "number of clusters", "bags, one label", "held", "number of clusters, mixed"}

@@ -64,13 +64,15 @@ PROBLEMS = {
 }
 
 
-def moved(name, n=DRAWS):
-    """(p-value that z has the distribution that it had before, share of the tries that were accepted)."""
+def drawn_again(name, n, tries):
+    """(p-value that z has the distribution that it had before, share of the tries that were accepted).
+
+    tries(chain, hyper, rng) tries so often, and puts what was accepted: how often that was.
+    """
     data, hyper = PROBLEMS[name]()
     exact = enumerate_posterior(data, hyper)
     rng = np.random.default_rng(3)
     chain = Bench(data, hyper, exact.z[0].astype(np.uint8).reshape(data.x.shape if data.bags is None else -1))
-    mover = moves.Mover(data, len(hyper.beta))
     observed = data.cells.codes >= 0
     power = 3 ** np.arange(observed.sum())
     places = {int(state[observed] @ power): k for k, state in enumerate(exact.z)}
@@ -84,9 +86,17 @@ def moved(name, n=DRAWS):
         beta = hyper.beta
         if hyper.gamma:
             beta = beta_given(hyper, chain, rng)
-        made += mover.sweep(chain.driver, chain.rows, hyper._replace(beta=beta), chain.state, rng, TRIES).made
+        made += tries(chain, hyper._replace(beta=beta), rng)
         seen[places[int(chain.z.reshape(-1)[observed].astype(int) @ power)]] += 1
     return pearson(seen, n * exact.prob), made / (n * TRIES)
+
+
+def moved(name, n=DRAWS):
+    data, hyper = PROBLEMS[name]()
+    mover = moves.Mover(data, len(hyper.beta))
+    return drawn_again(
+        name, n, lambda chain, hyper, rng: mover.sweep(chain.driver, chain.rows, hyper, chain.state, rng, TRIES).made
+    )
 
 
 def beta_given(hyper, chain, rng):

@@ -35,9 +35,9 @@ class ClusterEvidence:
 
     def of(self, s: int, n: np.ndarray, log_t: np.ndarray) -> float:
         """Of label s with counts n (ΣV,); log_t per bag, 0 for a bag without cells."""
+        n = np.ascontiguousarray(n, dtype=np.int32).reshape(-1, 1)
         if not self.book.n_bags:
-            n, held = np.ascontiguousarray(n, dtype=np.int32), self.driver.omega_held
-            weight = self.log_weight[s % len(self.log_weight)]
+            held, weight = self.driver.omega_held, self.weight_of(s)
             return log_evidence(
                 self.book, self.driver.rises, self.hyper, held, s, n, *self.candidates, weight, self.values, self.found
             )
@@ -47,7 +47,7 @@ class ClusterEvidence:
         return plain + top + float(np.log(np.exp(scores - top).sum()))
 
     def copies(self, s: int, n: np.ndarray, log_t: np.ndarray) -> tuple[np.ndarray, float]:
-        """(what each value of a candidate adds to its log weight, the evidence without any copy)."""
+        """(what each value of a candidate adds to its log weight, the evidence without any copy), where there are bags."""
         book, hyper, P, held = self.book, self.hyper, self.book.n_single, self.driver.omega_held
         n = np.ascontiguousarray(n, dtype=np.int32).reshape(-1, 1)
         n_j = np.add.reduceat(n, book.offset[:-1], dtype=n.dtype)
@@ -59,16 +59,15 @@ class ClusterEvidence:
             update_evidence(book, self.driver.rises, n, n_j, bits, self.tables, adds_j, 0, P)
             add_up_evidence(book, self.driver.rises, n, n_j, self.part, 0, P)
         plain = float(self.part.sum())
-        if book.n_bags:
-            self.bags.log_t[:, 0] = log_t
-            chunks = self.driver.chunks
-            update_bag_evidence(
-                book, hyper, n, bits, self.tables.evidence, self.adds, self.bags, chunks, np.int64(0), np.int64(len(chunks))
-            )
-            some = n_j[P:, 0] > 0
-            n_b, log_t = n_j[P:, 0][some], log_t[some]
-            density = (self.sizes[some] - 1.0) * log_t + (n_b - 1.0) * np.log1p(-np.exp(log_t)) - gammaln(n_b)
-            plain += float(self.bags.part.sum() + density.sum())
+        self.bags.log_t[:, 0] = log_t
+        chunks = self.driver.chunks
+        update_bag_evidence(
+            book, hyper, n, bits, self.tables.evidence, self.adds, self.bags, chunks, np.int64(0), np.int64(len(chunks))
+        )
+        some = n_j[P:, 0] > 0
+        n_b, log_t = n_j[P:, 0][some], log_t[some]
+        density = (self.sizes[some] - 1.0) * log_t + (n_b - 1.0) * np.log1p(-np.exp(log_t)) - gammaln(n_b)
+        plain += float(self.bags.part.sum() + density.sum())
         e = self.tables.evidence[:, 0]
         adds = np.logaddexp(np.log(q[0])[book.column] + e, np.log1p(-q[0])[book.column])
         if len(held):
@@ -78,11 +77,13 @@ class ClusterEvidence:
 
     def scores(self, s: int, adds: np.ndarray) -> np.ndarray:
         """(M,) Log weight of every candidate, what it copies included."""
-        codes, first = self.candidates
-        found = np.empty(len(first) - 1)
-        add_up(codes, first, np.append(adds, 0.0), found)  # a gap, -1, is the last
-        log_weight = self.data.log_weight
-        return found + log_weight[:, s % log_weight.shape[1]]
+        add_up(*self.candidates, np.append(adds, 0.0), self.found)  # a gap, -1, is the last
+        return self.found + self.weight_of(s)
+
+    def weight_of(self, s: int) -> np.ndarray:
+        """(M,) The candidates' log weight for label s."""
+        weight: np.ndarray = self.log_weight[s % len(self.log_weight)]
+        return weight
 
     # --- t of bags: a number between 0 and 1 for every bag with cells, and 1 for one without --------------------------------
 

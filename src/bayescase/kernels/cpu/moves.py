@@ -36,16 +36,23 @@ class Sides(NamedTuple):
 
 
 @inner
+def copy_evidence(book, rises, u, none, n, k, n_j):
+    """E of value u with counts n[:, k]: the log Bayes factor that it is copied; see `tables.update_evidence`."""
+    e = none - rise(rises, rises.sum1[u], n_j)
+    for at in range(book.k_ptr[u], book.k_ptr[u + 1]):
+        v = book.k_idx[at]
+        e += rise(rises, rises.k[at], n[v, k]) - rise(rises, rises.one[v], n[v, k])
+    return e
+
+
+@inner
 def best_copy(book, rises, q, n, k, j, n_j):
     """(log evidence of feature j with ω = 0, what its best value adds, that value, its E), of counts n[:, k]."""
     none = rise(rises, rises.sum0[j], n_j)
     plain, best, top = -none, book.offset[j], -np.inf
     for u in range(book.offset[j], book.offset[j + 1]):
         plain += rise(rises, rises.one[u], n[u, k])
-        e = none - rise(rises, rises.sum1[u], n_j)
-        for at in range(book.k_ptr[u], book.k_ptr[u + 1]):
-            v = book.k_idx[at]
-            e += rise(rises, rises.k[at], n[v, k]) - rise(rises, rises.one[v], n[v, k])
+        e = copy_evidence(book, rises, u, none, n, k, n_j)
         if e > top:
             best, top = u, e
     return plain, log_copy(q, top), best, top
@@ -189,21 +196,18 @@ def add_up(codes, first, table, out):
 
 @compiled
 def log_evidence(book, rises, hyper, held, s, n, codes, first, log_weight, adds, scores):
-    """Of label s with counts n of single features: p, ω and φ summed out. (ΣV + 1) `adds` and (M,) `scores` are room."""
+    """Of label s with counts n, (ΣV, 1), of single features: p, ω and φ summed out. (ΣV + 1) `adds`, (M,) `scores`: room."""
     total, top = 0.0, -np.inf
     for j in range(book.n_single):
         v0, v1 = book.offset[j], book.offset[j + 1]
         n_j, known = 0, len(held) > 0 and held[s, j] >= 0
         for v in range(v0, v1):
-            n_j += n[v]
-            total += rise(rises, rises.one[v], n[v])
+            n_j += n[v, 0]
+            total += rise(rises, rises.one[v], n[v, 0])
         none = rise(rises, rises.sum0[j], n_j)
         total -= none
         for u in range(v0, v1):
-            e = none - rise(rises, rises.sum1[u], n_j)
-            for at in range(book.k_ptr[u], book.k_ptr[u + 1]):
-                v = book.k_idx[at]
-                e += rise(rises, rises.k[at], n[v]) - rise(rises, rises.one[v], n[v])
+            e = copy_evidence(book, rises, u, none, n, 0, n_j)
             adds[u] = held[s, j] * e if known else log_copy(hyper.q[s, j], e)
     adds[-1] = 0.0  # a gap
     add_up(codes, first, adds, scores)
