@@ -7,16 +7,21 @@ import pytest
 
 from bayescase import BayesianCaseModel, ParameterError
 from bayescase.sampling.chain import Chain
-from bayescase.sampling.jumps import Switches, find_switches
+from bayescase.sampling.jumps import Switches, find_switches, together
 
 BEST = np.repeat([0, 1, 2], [10, 8, 6])
+
+
+def gain(labels, side):
+    """As if what changes most gained most."""
+    return float(((side >= 0) & (side != labels)).sum())
 
 
 def test_a_switch_is_a_group_of_clusters_that_exchange_cases():
     """The other run is named otherwise and has five cases of the second cluster in the first; the third is the same."""
     other = np.where(np.arange(24) < 15, 2, np.where(BEST == 1, 0, 1))
-    found = find_switches(BEST, [other, BEST], 3)
-    assert found.labels(0) == [0, 1]
+    found = find_switches(BEST, [other, BEST], 3, gain)
+    assert found.labels(0).tolist() == [0, 1]
     assert len(found.weight) == 1
     assert found.differing.tolist() == [5]
     assert found.sides.tolist() == [[*np.where(BEST == 2, -1, BEST)], [*[0] * 15, *[1] * 3, *[-1] * 6]]
@@ -27,17 +32,49 @@ def test_small_differences_are_none_and_nearly_the_same_switches_are_one():
     two[10:12] = five[10:15] = 0
     again = five.copy()
     again[15] = 0
-    found = find_switches(BEST, [two, five, again], 3)
-    assert found.differing.tolist() == [5]
-    assert not len(find_switches(BEST, [two], 3).weight)
+    found = find_switches(BEST, [two, five, again], 3, gain)
+    assert found.differing.tolist() == [6]  # of the two the one that gains more
+    assert not len(find_switches(BEST, [two], 3, gain).weight)
 
 
-def test_the_best_are_kept_with_their_sides():
+def test_a_large_part_of_a_small_cluster_makes_a_difference():
+    """Two of the four cases of the third cluster go to the second: as many of a larger one would not count."""
+    best = np.repeat([0, 1, 2], [10, 10, 4])
+    other = np.where(np.arange(24) >= 22, 1, best)
+    assert find_switches(best, [other], 3, gain).labels(0).tolist() == [1, 2]
+    assert not len(find_switches(best, [np.where(np.arange(24) < 2, 1, best)], 3, gain).weight)
+
+
+def test_switches_to_other_chains_come_first():
+    """Else those that gain most."""
+    five, eight = np.where(np.arange(24) < 5, 1, BEST), np.where(np.arange(24) >= 16, 0, BEST)
+    assert find_switches(BEST, [five, eight], 3, gain).differing.tolist() == [8, 5]
+    assert find_switches(BEST, [five, eight], 3, gain, n_sure=1).differing.tolist() == [5, 8]
+
+
+def test_switches_of_other_chains_are_named_alike_and_none_is_twice():
+    other = np.where((BEST == 1) & (np.arange(24) < 15), 0, BEST)
+    mine = find_switches(BEST, [other], 3, gain)
+    to = np.array([2, 0, 1])
+    theirs = find_switches(np.argsort(to)[BEST], [np.argsort(to)[other]], 3, gain)
+    assert not np.array_equal(theirs.sides, mine.sides)
+    assert np.array_equal(theirs.named(to).sides, mine.sides)
+    both = together([mine, theirs.named(to), Switches(mine.sides[::-1], mine.weight)])
+    assert np.array_equal(both.sides, mine.sides)
+
+
+def test_some_are_kept_with_their_sides():
     switches = Switches(np.arange(6)[:, None] * np.ones(4, dtype=np.int8), np.ones(3))
-    kept = switches.best(np.array([0.5, 0.001, 2.0]))
-    assert kept.weight.tolist() == [2.0, 0.5]
-    assert kept.sides[:, 0].tolist() == [4, 5, 0, 1]
-    assert not len(switches.best(np.zeros(3)).weight)
+    kept = switches.kept(np.array([True, False, True]), np.array([0.5, 1.0, 2.0]))
+    assert kept.weight.tolist() == [0.5, 2.0]
+    assert kept.sides[:, 0].tolist() == [0, 1, 4, 5]
+
+
+def test_which_side_is_nearer():
+    """By cases that the side says something about."""
+    switches = Switches(np.array([[0, 0, 1, -1], [1, 1, 0, -1]], dtype=np.int8), np.ones(1))
+    assert switches.nearer(np.array([0, 0, 0, 1])).tolist() == [False]
+    assert switches.nearer(np.array([1, 0, 0, 0])).tolist() == [True]
 
 
 @pytest.fixture(scope="module")

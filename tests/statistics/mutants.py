@@ -17,7 +17,7 @@ SOURCE = Path(bayescase.__file__).parent
 KEPT = Path(__file__).parents[2] / ".pytest_cache" / "mutants"
 
 RNG, MODEL, HYPER, MOVES = "kernels/rng.py", "model.py", "sampling/hyper.py", "sampling/moves.py"
-TRYING, JUMPS = "sampling/trying.py", "sampling/jumps.py"
+TRYING, JUMPS, SETTLE = "sampling/trying.py", "sampling/jumps.py", "kernels/cpu/jumps.py"
 DRIVER, EQUATIONS = "kernels/driver.py", "kernels/equations.py"
 CPU = ("rows", "relabel", "cells", "tables", "collapsed", "engine", "bags", "lanes_math", "redraw")
 ROWS, RELABEL, CELLS, TABLES, COLLAPSED, ENGINE, BAGS, LANES, REDRAW = (f"kernels/cpu/{name}.py" for name in CPU)
@@ -232,10 +232,16 @@ BROKEN = {
     "moves: no second step": (MOVES, MOVES, "Tries", "if np.log1p(-self.rng.random()) > ratio:", "if False:"),
     "moves: rough evidence stays": (MOVES, MOVES, "Tries", "ratio += sum(self.rough[s] - rough[s] for s in labels)", "pass"),
     "moves: held cases move": (TRYING, TRYING, "one_label", "one[cases.data.z_held >= 0] = -2", "pass"),
-    "jumps: no way back": (JUMPS, JUMPS, "Jumps", "back - forth, None", "-forth, None"),
+    "jumps: no way back": (JUMPS, JUMPS, "Jumps", "more + back - forth", "more - forth"),
     "jumps: the side is forgotten": (JUMPS, JUMPS, "Jumps", " + float(np.log(there[side ^ 1]) - np.log(chances[side]))", ""),
-    "jumps: prior forgotten": (JUMPS, JUMPS, "Jumps", " + self.log_prior(move)", ""),
-    "jumps: back to the same side": (JUMPS, JUMPS, "Jumps", "settle(side, units.at)", "settle(side ^ 1, units.at)"),
+    "jumps: prior forgotten": (JUMPS, JUMPS, "Jumps", "ratio += more + back", "ratio += back"),
+    "jumps: mixtures by their likelihood alone": (
+        SETTLE,
+        JUMPS,
+        "settle",
+        "return total + log_prior(of, labels, prior)",
+        "return total",
+    ),
     "tables from l = 1": (HYPER, HYPER, "count_tables", "np.arange(width - 1)", "np.arange(1, width)"),
     "beta without gamma": (HYPER, HYPER, "update", "dirichlet(hyper.gamma / len(m) + m, rng)", "dirichlet(1e-3 + m, rng)"),
     "gamma not divided": (

@@ -47,7 +47,7 @@ def test_jumps_leave_the_posterior(name):
         ("jumps: no way back", "mixed"),
         ("jumps: the side is forgotten", "mixed"),
         ("jumps: prior forgotten", "mixed"),
-        ("jumps: back to the same side", "one label"),
+        ("jumps: mixtures by their likelihood alone", "mixed"),
     ],
 )
 def test_mutant_is_rejected(monkeypatch, mutant, name):

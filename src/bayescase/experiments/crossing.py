@@ -140,7 +140,7 @@ class Crossing:
         """Everything once more: a sweep of the free cases, these drawn anew, and all labels of the differing ones."""
         chain, plan = self.chain, self.run.plan
         chain.sweep(plan, self.driver, (SWEEP, self.t), (SWEEP, self.t), True)
-        chain.redraw(self.t, plan, self.driver)
+        chain.redraw(plan, self.driver, self.t)
         for i in self.cases:
             self.add(i, 1)  # the chain has counted its own cases only
         for k, labels in enumerate(self.now):

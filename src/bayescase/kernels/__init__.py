@@ -4,8 +4,10 @@
 """
 
 from .contract import Best, Candidates, Counts, Engine, Moved, Rows
+from .cpu.jumps import MOST as MOST_MIXED
+from .cpu.jumps import Parts, Prior, count_up, gather, make_bench, settle
 from .cpu.means import copied
-from .cpu.moves import Sides, Units, collect, fill_rough, settle, split
+from .cpu.moves import Sides, Units, collect, fill_rough, split
 from .cpu.newcases import Given, fold_by_table, row_hashes, score_cases
 from .cpu.profiles import apart, best_profile, row_means, value_counts
 from .cpu.threads import Threads, threads_for
@@ -15,6 +17,7 @@ from .opening import check_device, check_devices, fold_cases, open_engine, open_
 from .rng import stream
 
 __all__ = [
+    "MOST_MIXED",
     "Best",
     "Candidates",
     "ClusterEvidence",
@@ -23,6 +26,8 @@ __all__ = [
     "Engine",
     "Given",
     "Moved",
+    "Parts",
+    "Prior",
     "Rows",
     "Sides",
     "Threads",
@@ -33,9 +38,12 @@ __all__ = [
     "check_devices",
     "collect",
     "copied",
+    "count_up",
     "fill_rough",
     "fold_by_table",
     "fold_cases",
+    "gather",
+    "make_bench",
     "open_engine",
     "open_stored",
     "row_hashes",

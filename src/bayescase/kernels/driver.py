@@ -245,11 +245,12 @@ class Driver:
         held: np.ndarray,
         key: np.uint64,
         draw_alpha: DrawAlpha | None = None,
+        mix: bool = True,
     ) -> Hyper:
         """Cases with one label as a whole, then two labels of each case jointly: z changes, and the caller counts.
 
         φ is integrated out in the first step, and drawn for the second; a sweep draws it anew. `draw_alpha` draws α before the
-        two labels, given log p(z | α) with them summed out. Returns the hyperparameters.
+        two labels, given log p(z | α) with them summed out. Without `mix` there is no second step. Returns the hyperparameters.
         """
         self.use(hyper)
         block = make_block(cells, 0 if self.book.n_bags else self.book.n_single, z, held)
@@ -261,7 +262,7 @@ class Driver:
                 block, book, hyper, state, rise, lanes, case_key, scratch.row, scratch.weight, weights
             ),
         )
-        if hyper.alpha == 0.0:
+        if hyper.alpha == 0.0 or not mix:
             return hyper
         self.update_phi(hyper, state, np.uint64(derive(key, PHI)))
         pair_key, S, width = np.uint64(derive(key, PAIR)), len(state.p), len(self.n_i) - 1

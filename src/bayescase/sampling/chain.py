@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from ..kernels import Candidates, Driver, Moved, Rows, open_engine, stream, sweeps
 from ..state import Cells, Hyper, count_observed, new_state, smallest_int
+from . import jumps
 from .diagnostics import traced
 from .hyper import count_tables, initial, instead_of_beta, log_prior, slice_log, update
-from .jumps import LEARNT, PRIOR, TRIES, TRIES_LEARNING, Jumps, Switches, find_switches
+from .jumps import Jumps, RoughGain, Switches, find_switches
 from .moves import Mover
 from .plan import OFTEN, SELDOM, SMALL, Plan
 from .posterior import Accumulator, ChainDraws, exchangeable_labels
@@ -22,7 +23,7 @@ from .search import KINDS, SHORT, Short, crossed, first_observed, fresh, n_runs,
 from .starts import Start, few_cases
 from .trying import WholeCases
 
-START, SWEEP, HYPER, MOVE, SEARCH, CASES, JUMP = range(7)  # purposes of a chain's random numbers
+START, SWEEP, HYPER, MOVE, SEARCH, CASES, JUMP, LEARN = range(8)  # purposes of a chain's random numbers
 DRAWN = ("p", "u", "omega", "omega_prob")  # the rest of the state is counted anew
 
 
@@ -61,15 +62,13 @@ class Chain:
 
     def step(self, t: int, plan: Plan, driver: Driver) -> None:
         """Sweep number t."""
-        if t == 0 and plan.n_init > 1 and self.kind is not None:
-            self.search(plan, driver, self.kind)
         before, cells = self.state.p.copy(), t >= plan.single_label[self.number]
         if plan.moves != "none" and cells and t % self.every(plan) == 0:
-            self.redraw(t, plan, driver)
+            self.redraw(plan, driver, t)
         if self.mover and (tries := self.mover.tries(t, whole_cases=not cells)):
             self.move(self.mover, t, plan, driver, tries)
         if len(self.switches.weight) and cells:
-            self.jump(plan, driver, TRIES, t)
+            self.jump(plan, driver, jumps.TRIES, t)
         log_joint, moved = self.sweep(plan, driver, (SWEEP, t), (HYPER, t), cells)
         self.note(t, log_joint, moved, float((before != self.state.p).mean()))
         self.keep(t, plan, driver, log_joint)
@@ -91,9 +90,14 @@ class Chain:
             log_joint += instead_of_beta(count_tables(self.hyper, state.n_rows, rng), self.hyper)
         return log_joint, moved
 
-    def search(self, plan: Plan, driver: Driver, kind: str) -> None:
-        """Go on from the best of many short runs: of all cases, or of a sample in memory, the others by what they are like."""
-        problem, number = self.problem, self.number
+    def search(self, plan: Plan, driver: Driver) -> list[np.ndarray]:
+        """Go on from the best of many short runs: of all cases, or of a sample in memory, the others by what they are like.
+
+        Returns the labels that cases had in them if jumps could go there, the best first.
+        """
+        problem, number, kind = self.problem, self.number, self.kind
+        if kind is None or plan.n_init <= 1:
+            return []
         few = few_cases(self.data, problem.n_cases, plan.seed)
         met: list[np.ndarray] = []
         if few is self.data and problem.stored is None:
@@ -109,25 +113,49 @@ class Chain:
         rng = np.random.default_rng([plan.seed, number, SEARCH])  # nothing is drawn: all labels are found
         start = Start(self.data, best.hyper, "seeded", rng, problem.n_cases, plan.seed, best.labels)
         self.begin(start, best.hyper, driver, stream(plan.seed, number, SEARCH, n_runs(plan.n_init), SHORT))
-        if met:
-            self.learn_switches(find_switches(best.labels, met, len(self.hyper.beta)), plan, driver)
+        return [best.labels, *met]
 
-    def learn_switches(self, switches: Switches, plan: Plan, driver: Driver) -> None:
-        """Make sweeps of whole cases with jumps, and keep the switches whose jumps are accepted, each weighed by how often."""
-        (accepted, tried), far = np.zeros((2, len(switches.weight))), switches.differing
-        for t in range(LEARNT if len(tried) else 0):
-            self.switches = switches._replace(weight=far * (accepted + PRIOR[0]) / (tried + PRIOR[1]))
-            for k, chance in self.jump(plan, driver, TRIES_LEARNING, SEARCH, t):
-                accepted[k] += chance
-                tried[k] += 1
-            path = (SEARCH, n_runs(plan.n_init), t)
+    def find_switches(self, met: list[np.ndarray], n_sure: int, driver: Driver) -> Switches:
+        """From the labels that cases have here to others."""
+        gain = RoughGain(self.whole_cases(), driver, self.hyper)
+        return find_switches(self.one_each(), met, len(self.hyper.beta), gain, n_sure)
+
+    def learn_switches(self, switches: Switches, turn: int, plan: Plan, driver: Driver) -> list[np.ndarray]:
+        """Make sweeps of whole cases and jumps, and keep the switches whose jumps are accepted, weighed by how often they are.
+
+        Returns descriptions that it came to, the last one first.
+        """
+        (accepted, tried, made), far = np.zeros((3, len(switches.weight))), switches.differing.astype(float) ** 2
+        came_to, share = [self.one_each()], np.full(len(far), jumps.PRIOR[0] / jumps.PRIOR[1])
+        for t in range(jumps.LEARNT):
+            self.switches = switches._replace(weight=np.where(share > jumps.LEAST, far * share, 0.0))
+            if not self.switches.weight.any():
+                break
+            path, before = (LEARN, turn * jumps.LEARNT + t), switches.nearer(self.one_each())
+            self.redraw(plan, driver, *path, mix=False)
             self.sweep(plan, driver, path, path, cells=False)
-        self.switches = switches.best(far * accepted / np.maximum(tried, 1))
+            made += before != switches.nearer(self.one_each())
+            for k, chance in self.jump(plan, driver, jumps.TRIES_LEARNING, *path):
+                accepted[k] += chance
+                tried[k] += 1 if chance > jumps.HOPELESS else jumps.WORSE
+            share = (accepted + jumps.PRIOR[0]) / (tried + jumps.PRIOR[1])
+            if (t + 1) % (jumps.LEARNT // jumps.CAME_TO) == 0:
+                came_to.insert(0, self.one_each())
+        self.switches = switches.kept((made <= jumps.OFTEN * jumps.LEARNT) & (share > jumps.LEAST), far * share)
+        return came_to
+
+    @cached_property
+    def seen(self) -> np.ndarray:
+        return first_observed(self.data.cells)
+
+    def one_each(self) -> np.ndarray:
+        """(N,) The label of the first cell of each case, 0 of one without cells."""
+        return np.where(self.seen >= 0, self.rows.labels()[self.seen], 0).astype(smallest_int(len(self.hyper.beta)))
 
     def find(self, plan: Plan, driver: Driver, kind: str, met: list[np.ndarray] | None = None) -> Short:
         """The best of many short runs, which move whole cases only; the labels of all of them to `met`."""
         data, hyper, S = self.data, self.hyper, len(self.hyper.beta)
-        seen, runs, held = first_observed(data.cells), itertools.count(), data.z_held
+        runs, held = itertools.count(), data.z_held
 
         def run(labels: np.ndarray, hyper: Hyper, n_sweeps: int = SHORT) -> Short:
             path = (SEARCH, next(runs))
@@ -135,7 +163,7 @@ class Chain:
             key = stream(plan.seed, self.number, *path, SHORT)
             self.begin(lambda rows, cells: np.repeat(labels[rows], cells.sizes), hyper, driver, key)
             joint = [self.sweep(plan, driver, (*path, t), (*path, t), cells=False)[0] for t in range(n_sweeps)]
-            one = np.where(seen >= 0, self.rows.labels()[seen], 0).astype(smallest_int(S))
+            one = self.one_each()
             if met is not None:
                 met.append(one)
             return Short(one, self.hyper, float(np.mean(joint[n_sweeps // 2 :] or [0.0])))
@@ -167,35 +195,39 @@ class Chain:
 
     def jump(self, plan: Plan, driver: Driver, tries: int, *path: int) -> list[tuple[int, float]]:
         """Try to go to another description; of each try the switch, and the probability that it was accepted with."""
-        if self.whole is None:
-            self.whole = WholeCases(self.data)
         rng = np.random.default_rng([plan.seed, self.number, JUMP, *path])
-        jumps = Jumps(self.whole, self.switches, driver, self.rows, self.hyper, self.state, rng)
-        found = [jumps.go() for _ in range(tries)]
-        if jumps.made:
-            self.rows.put_labels(jumps.z)
+        trial = Jumps(self.whole_cases(), self.switches, driver, self.rows, self.hyper, self.state, rng)
+        found = [trial.go() for _ in range(tries)]
+        if trial.made:
+            self.rows.put_labels(trial.z)
             self.count()
-            self.hyper = jumps.after()
+            self.hyper = trial.after()
             driver.update_p_omega(self.hyper, self.state, self.candidates, stream(plan.seed, self.number, JUMP, *path))
         return found
 
+    def whole_cases(self) -> WholeCases:
+        if self.whole is None:
+            self.whole = WholeCases(self.data)
+        return self.whole
+
     def every(self, plan: Plan) -> int:
         """Sweeps from one redraw to the next: jumps, and a learned α, need them more often."""
-        if plan.moves == "jumps":
+        if len(self.switches.weight):
             return 1
         often = OFTEN if self.n_cells <= SMALL else SELDOM
         return often // 2 if "alpha" in self.learn.names else often
 
-    def redraw(self, t: int, plan: Plan, driver: Driver) -> None:
-        """Draw cases with one label anew as a whole, and two labels of each case jointly, a learned α with them."""
+    def redraw(self, plan: Plan, driver: Driver, *path: int, mix: bool = True) -> None:
+        """Draw cases with one label anew as a whole, and, to mix, two labels of each case jointly, a learned α with them."""
         if self.cells is None:
             self.cells, _, _ = self.rows.take(np.arange(int(self.n_i.sum())))
-        path = (self.number, CASES, t)
+        path = (self.number, CASES, *path)
         draw_alpha = None
-        if "alpha" in self.learn.names:
+        if "alpha" in self.learn.names and mix:
             draw_alpha = partial(slice_log, "alpha", self.hyper.alpha, rng=np.random.default_rng([plan.seed, *path]))
         z, held = self.rows.labels(), self.data.z_held
-        self.hyper = driver.redraw(self.hyper, self.state, self.cells, z, held, stream(plan.seed, *path), draw_alpha)
+        key = stream(plan.seed, *path)
+        self.hyper = driver.redraw(self.hyper, self.state, self.cells, z, held, key, draw_alpha, mix)
         self.rows.put_labels(z)
         self.count()
 

@@ -1,42 +1,50 @@
-"""Jumps between descriptions: where two short runs that searched for the start disagree, a chain can go from one to the other.
+"""Jumps between descriptions: where runs that searched for starts disagree, a chain can go from one to the other.
 
 Two descriptions of the same cases differ in a few clusters and agree in the rest. From one to the other cases would have to
 move one by one, through states that are less probable than either. A *switch* is a set of labels L and two ways, A and B, to
-give them to cases: those of the best run, and those of another, named alike. A jump takes a chain that is near A to B, or back:
+give them to cases: those of the run that a chain goes on from, and those of another, named alike. Runs of all chains are met by
+each. A jump takes a chain that is near A to B, or back:
 
-    the units (`trying`) of L get the labels of B, then twice those under which they are most probable;
-    given these labels each unit draws its own, φ as it is without its cells (`kernels.settle`);
-    A likewise leads to the labels that the units had, and their probability is that of the way back.
+    the units of L, all cells of a case with labels in L, get the labels of B, then twice those under which they are most
+    probable, and then are drawn one by one, each given the others, twice (`kernels.settle`);
+    A likewise leads to the labels that the units had. The last turn is scored, there and on the way back.
+
+Units may mix two labels, as far as they have at most MOST_MIXED cells and β is not integrated out; others that mix stay.
 
 Which switch is taken, and from which side, is drawn by how alike the labels are to that side, and by a weight: how often jumps
-of that switch were accepted in sweeps before the first, times the cases that differ. Weights are fixed from then on. Both
-count. The labels drawn are accepted by the exact evidence, with p, ω and φ summed out.
+of that switch were accepted in sweeps before the first, times the cases that differ, squared. Weights are fixed from then on.
+Both count. The labels drawn are accepted by the exact evidence, with p, ω and φ summed out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from ..kernels import Driver, Rows, Units, settle
+from ..kernels import MOST_MIXED, Driver, Parts, Prior, Rows, count_up, fill_rough, gather, make_bench, settle
 from ..state import Hyper, State
+from .hyper import log_tables
 from .search import named_after
-from .trying import Move, Trial, WholeCases, unit_counts
+from .trying import Trial, WholeCases
 
 MOST_CELLS = 50_000  # of a table: in larger ones too many cases would have to draw what they have in the other description
-MOST_LABELS = 4  # of a switch
-FEWEST = 3  # cases that make a difference
+MOST_LABELS = 6  # of a switch
+FEWEST, SHARE = 3, 0.25  # so many cases, or a larger share of a cluster, make a difference
 ALIKE = 0.1  # switches that differ in a smaller share of their cases are one
-LOOKED_AT, KEPT = 48, 12  # switches, at most
-ROUNDS = 2  # of giving units the labels under which they are most probable
-SHARP = 30.0  # a share of one in thirty of cases that differ makes a side e times less likely to be taken
-LEARNT = 60  # sweeps before the first, to learn the weights
+FOUND, MOST = 32, 128  # switches that a chain finds, and that it tries, at most
+TURNS, CAME_TO = 2, 5  # of learning, each from what was met before it; descriptions that a chain adds to that
+LEARNT = 50  # sweeps of each
 TRIES_LEARNING, TRIES = 10, 2  # in a sweep
 PRIOR = (0.05, 0.5)  # as if so much had been accepted, of so many tries
-LEAST = 0.02  # of the best weight: switches with less are left out
+HOPELESS, WORSE = 1e-6, 3  # a try that is accepted with less counts as so many
+LEAST = 0.005  # switches with a smaller share of accepted jumps are left out,
+OFTEN = 0.05  # and those that sweeps make by themselves in a larger share of their number
+ROUNDS = 2  # of giving units the labels under which they are most probable
+SHARP = 30.0  # a share of one in thirty of cases that differ makes a side e times less likely to be taken
+
+Gain: TypeAlias = Callable[[np.ndarray, np.ndarray], float]  # of cases with some labels, if they get those of a side
 
 
 class Switches(NamedTuple):
@@ -49,9 +57,10 @@ class Switches(NamedTuple):
     def none(cls) -> Switches:
         return cls(np.zeros((0, 0), np.int8), np.zeros(0))
 
-    def labels(self, k: int) -> list[int]:
+    def labels(self, k: int) -> np.ndarray:
         """L of number k."""
-        return [int(s) for s in np.unique(self.sides[2 * k : 2 * k + 2]) if s >= 0]
+        labels = np.unique(self.sides[2 * k : 2 * k + 2]).astype(np.int64)
+        return labels[labels >= 0]
 
     @property
     def differing(self) -> np.ndarray:
@@ -59,50 +68,103 @@ class Switches(NamedTuple):
         differing: np.ndarray = (self.sides[0::2] != self.sides[1::2]).sum(axis=1)
         return differing
 
-    def best(self, weight: np.ndarray) -> Switches:
-        """Those that are worth their time, with these weights."""
-        order = np.argsort(-weight, kind="stable")[:KEPT]
-        order = order[weight[order] > LEAST * weight.max(initial=0.0)]
-        return Switches(self.sides[np.stack([2 * order, 2 * order + 1], axis=1).reshape(-1)], weight[order])
+    def named(self, to: np.ndarray) -> Switches:
+        """With label s as to[s]."""
+        return self._replace(sides=np.append(to, -1)[self.sides].astype(self.sides.dtype))
+
+    def different(self, most: int) -> Switches:
+        """The first of them, but none that is like one before it, either way round."""
+        pairs = self.sides.reshape(-1, 2, self.sides.shape[1])
+        kept: list[int] = []
+        for k, sides in enumerate(pairs):
+            if len(kept) == most:
+                break
+            known = pairs[kept]
+            where = ((known >= 0) | (sides >= 0)).any(axis=1).sum(axis=1)
+            differ = np.minimum((known != sides).sum(axis=(1, 2)), (known != sides[::-1]).sum(axis=(1, 2)))
+            if (differ > ALIKE * where).all():
+                kept.append(k)
+        return Switches(pairs[kept].reshape(-1, self.sides.shape[1]), self.weight[kept])
+
+    def nearer(self, one: np.ndarray) -> np.ndarray:
+        """(K,) Are cases with these labels nearer to the second side?"""
+        differ = ((self.sides != one) & (self.sides >= 0)).sum(axis=1)
+        nearer: np.ndarray = differ[1::2] < differ[0::2]
+        return nearer
+
+    def kept(self, which: np.ndarray, weight: np.ndarray) -> Switches:
+        """Some of them, with these weights."""
+        return Switches(self.sides[np.repeat(which, 2)], weight[which])
 
 
-def find_switches(best: np.ndarray, others: Sequence[np.ndarray], S: int) -> Switches:
-    """Where other runs differ from the best one, each group of clusters that exchange cases by itself; common ones first."""
-    found: dict[bytes, list[np.ndarray]] = {}
-    times: dict[bytes, int] = {}
-    for other in others:
+def find_switches(best: np.ndarray, others: Sequence[np.ndarray], S: int, gain: Gain, n_sure: int = 0) -> Switches:
+    """Where others differ from the best one, each group of clusters that exchange cases by itself.
+
+    First those from the first `n_sure` of the others, then what gains most.
+    """
+    found: dict[bytes, tuple[np.ndarray, float]] = {}
+    for number, other in enumerate(others):
         other = named_after(best.astype(np.int64), other.astype(np.int64), S)
         for labels in exchanging(best, other, S):
-            sides: list[np.ndarray] = [np.where(np.isin(of, labels), of, -1).astype(smallest_signed(S)) for of in (best, other)]
-            key = next((key for key, known in found.items() if alike(known, sides)), sides[1].tobytes())
-            found.setdefault(key, sides)
-            times[key] = times.get(key, 0) + 1
-    keys = sorted(found, key=lambda key: -times[key])[:LOOKED_AT]
-    if not keys:
-        return Switches.none()
-    return Switches(np.array([side for key in keys for side in found[key]]), np.ones(len(keys)))
+            chosen = np.zeros(S, dtype=bool)
+            chosen[labels] = True
+            pair: np.ndarray = np.array([np.where(chosen[of], of, -1) for of in (best, other)], dtype=smallest_signed(S))
+            key = pair[1].tobytes()
+            if key not in found:
+                found[key] = pair, np.inf if number < n_sure else gain(best, pair[1])
+    order = sorted(found.values(), key=lambda known: -known[1])
+    sides: np.ndarray = np.array([pair for pair, _ in order], dtype=smallest_signed(S)).reshape(-1, len(best))
+    return Switches(sides, np.ones(len(order))).different(FOUND)
+
+
+def together(some: Sequence[Switches]) -> Switches:
+    """All of them, but none twice."""
+    return Switches(np.concatenate([of.sides for of in some]), np.concatenate([of.weight for of in some])).different(MOST)
 
 
 def smallest_signed(S: int) -> type:
     return np.int8 if S < 128 else np.int16
 
 
-def alike(a: list[np.ndarray], b: list[np.ndarray]) -> bool:
-    """Are they the same switch, but for a few cases?"""
-    where = (a[0] >= 0) | (b[0] >= 0) | (a[1] >= 0) | (b[1] >= 0)
-    return int((a[0] != b[0]).sum() + (a[1] != b[1]).sum()) <= ALIKE * int(where.sum())
-
-
 def exchanging(a: np.ndarray, b: np.ndarray, S: int) -> list[list[int]]:
     """Groups of labels between which cases go from one labelling to the other."""
     shared = np.zeros((S, S), dtype=np.int64)
     np.add.at(shared, (a, b), 1)
+    small = np.minimum(shared.sum(axis=1)[:, None], shared.sum(axis=0)[None, :])
     np.fill_diagonal(shared, 0)
     group = np.arange(S)
-    for s, t in np.argwhere(shared >= FEWEST):
+    for s, t in np.argwhere((shared >= FEWEST) | (shared > SHARE * small)):
         group[group == group[t]] = group[s]
     groups = [np.flatnonzero(group == g).tolist() for g in np.unique(group)]
     return [labels for labels in groups if 2 <= len(labels) <= MOST_LABELS]
+
+
+class RoughGain:
+    """How much more evidence cases have with the labels of a side, roughly."""
+
+    def __init__(self, cases: WholeCases, driver: Driver, hyper: Hyper):
+        driver.use(hyper)
+        self.cases, self.driver, self.hyper, self.S = cases, driver, hyper, len(hyper.beta)
+        self.n = np.zeros((int(cases.data.offset[-1]), self.S + 1), dtype=np.int32)
+        self.rough, self.none = np.zeros(self.S), np.zeros((self.S, self.S))
+
+    def __call__(self, labels: np.ndarray, side: np.ndarray) -> float:
+        rows = np.flatnonzero((side >= 0) & (side != labels))
+        which = np.unique(np.append(side[rows], labels[rows]))
+        rows = np.flatnonzero(np.isin(labels, which) | np.isin(side, which))
+        there = np.where(side[rows] >= 0, side[rows], labels[rows])
+        codes, first = self.cases.cells
+        sizes = np.diff(first)[rows]
+        places = np.repeat(first[:-1][rows] - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes) + np.arange(sizes.sum())
+        x = codes[places].astype(np.int64)
+        seen = x >= 0
+        found = []
+        for one in (labels[rows], there):
+            key = (x * (self.S + 1) + np.repeat(one, sizes))[seen]
+            self.n[:] = np.bincount(key, minlength=self.n.size).reshape(self.n.shape)
+            fill_rough(self.driver.book, self.driver.rises, self.hyper, self.n, which, False, self.rough, self.none)
+            found.append(self.rough[which].sum())
+        return float(found[1] - found[0])
 
 
 class Jumps(Trial):
@@ -119,10 +181,13 @@ class Jumps(Trial):
         rng: np.random.Generator,
     ):
         super().__init__(cases, driver, rows, hyper, state, rng)
-        self.sides, self.weight, self.labels = switches.sides, np.repeat(switches.weight, 2), cache(switches.labels)
+        self.sides, self.weight, self.labels = switches.sides, np.repeat(switches.weight, 2), switches.labels
         self.known = self.sides >= 0
         self.size = self.known.sum(axis=1)
         self.now = self.chances(self.one)
+        self.may_mix = hyper.alpha > 0.0 and self.m is None
+        shared = np.exp(self.rise[: MOST_MIXED + 1]) if self.may_mix else np.zeros((0, 0))
+        self.prior = Prior(self.rise if self.m is None else np.zeros_like(self.rise), shared)  # else of tables
 
     def chances(self, one: np.ndarray) -> np.ndarray:
         """(2K,) Of every side to be the one that is left."""
@@ -135,43 +200,67 @@ class Jumps(Trial):
         chances = self.now
         side = min(int(np.searchsorted(np.cumsum(chances), self.rng.random())), len(chances) - 1)
         labels = self.labels(side // 2)
-        units, stay = self.units(labels)
-        if not len(units.at) or chances[side] == 0.0:
+        parts, stay = self.parts(labels)
+        if not len(parts.row) or chances[side] == 0.0:
             return side // 2, 0.0
-        settle = self.settler(labels, units, stay)
-        new, forth = settle(side ^ 1)
-        if (new == units.at).all():
+        new, forth, back = self.settle(labels, parts, stay, side)
+        if back == -np.inf or (new == parts.at).all():
             return side // 2, 0.0
-        _, back = settle(side, units.at)
-        n, one = self.n.copy(), self.one.copy()
-        n[:, labels] = stay + unit_counts(units, new, *stay.shape)
-        single = one[units.row] >= 0
-        one[units.row[single]] = np.array(labels)[new[single]]
+        n, one, m = self.n.copy(), self.one.copy(), self.m
+        n[:, labels], more = self.count(parts, new, labels, stay)
+        more -= self.count(parts, parts.at, labels, stay)[1]
+        one[parts.row] = self.one_of(parts, new, labels)
+        if m is not None and self.m is not None:
+            of = [labels[at[parts.first[:-1]]] for at in (new, parts.at)]  # units with one label and one table
+            m = self.m + np.bincount(of[0], minlength=self.S) - np.bincount(of[1], minlength=self.S)
+            more += float(log_tables(m, self.hyper.gamma) - log_tables(self.m, self.hyper.gamma))
         there = self.chances(one)
         if there[side ^ 1] == 0.0:
             return side // 2, 0.0
-        move = Move(labels, units, stay, new, back - forth, None)
-        ratio, sure, log_t = self.exact_ratio(labels, n)
-        ratio += move.log_ratio + self.log_prior(move) + float(np.log(there[side ^ 1]) - np.log(chances[side]))
+        ratio, sure, log_t = self.exact_ratio(labels.tolist(), n)
+        ratio += more + back - forth + float(np.log(there[side ^ 1]) - np.log(chances[side]))
         if np.log1p(-self.rng.random()) <= ratio:
-            self.n, self.sure, self.log_t, self.now = n, self.sure | sure, self.log_t | log_t, there
-            self.take_over(move)
+            self.n, self.one, self.m, self.now = n, one, m, there
+            self.sure, self.log_t = self.sure | sure, self.log_t | log_t
+            self.z[parts.place] = labels[new]
+            self.made += 1
         return side // 2, float(np.exp(min(0.0, ratio)))
 
-    def settler(self, labels: list[int], units: Units, stay: np.ndarray) -> Callable[..., tuple[np.ndarray, float]]:
-        """settle(side, given): labels drawn for units that begin as on a side, or those given, and their log density."""
-        place, (V, L) = np.full(self.S + 1, -1, dtype=np.int8), stay.shape
-        place[labels] = np.arange(L)
-        prior = np.zeros((len(units.at), L))
-        if self.m is None:  # else β is integrated out, and nothing may depend on it
-            size = np.add.reduceat(units.codes >= 0, units.first[:-1], dtype=np.int64)
-            prior += self.rise[size][:, labels]
-        fixed = (units.codes, units.first, self.driver.book, self.driver.rises, self.hyper, np.array(labels), prior)
-        room = (np.ascontiguousarray(stay), np.empty((V, L), np.int32), np.empty((V, 2 * L)), np.empty(L), ROUNDS)
+    def parts(self, labels: np.ndarray) -> tuple[Parts, np.ndarray]:
+        """The units of these labels, and the counts of all else."""
+        codes, starts = self.cases.cells
+        place = np.full(self.S + 2, -1)  # also of -1 and -2
+        place[labels] = np.arange(len(labels))
+        some = (place[self.one] >= 0) | (self.one == -1)
+        N, cells = int(some.sum()), int(np.diff(starts)[some].sum())
+        x, where, at = np.empty(cells, np.int32), np.empty(cells, np.int64), np.empty(cells, np.int8)
+        room = Parts(x, where, np.zeros(N + 1, np.int64), np.empty(N, np.int64), np.empty(N, np.bool_), at)
+        stay = np.ascontiguousarray(self.n[:, labels])
+        U = gather(codes, starts, self.z, self.one, place, self.may_mix, room, stay)
+        end = room.first[U]
+        return Parts(x[:end], where[:end], room.first[: U + 1], room.row[:U], room.whole[:U], at[:end]), stay
 
-        def of(side: int, given: np.ndarray | None = None) -> tuple[np.ndarray, float]:
-            now = place[self.sides[side][units.row]]
-            new, u = (np.zeros_like(now), self.rng.random(len(now))) if given is None else (given, np.zeros(0))
-            return new, settle(*fixed, now, new, u, *room)
+    def settle(self, labels: np.ndarray, parts: Parts, stay: np.ndarray, side: int) -> tuple[np.ndarray, float, float]:
+        """(labels drawn for cells that leave this side, the log density of that, and that of the way back)."""
+        place = np.full(self.S + 1, -1, dtype=np.int8)
+        place[labels] = np.arange(len(labels))
+        fixed = (parts, self.driver.book, self.driver.rises, self.hyper, labels, self.prior)
+        room = (stay, make_bench(len(stay), len(labels), len(parts.x)), ROUNDS)
+        sizes = np.diff(parts.first)
+        here, there = (np.repeat(place[of[parts.row]], sizes) for of in (self.sides[side], self.sides[side ^ 1]))
+        new = np.zeros_like(parts.at)
+        u = self.rng.random((3, len(sizes) + 2 * len(new)))
+        forth = settle(*fixed, there, new, u[0], u[1], *room)
+        back = settle(*fixed, here, parts.at, u[2], np.zeros(0), *room)
+        return new, forth, back
 
-        return of
+    def count(self, parts: Parts, at: np.ndarray, labels: np.ndarray, stay: np.ndarray) -> tuple[np.ndarray, float]:
+        """(the counts of these labels with the units so, the log prior of the units given β)."""
+        n = stay.copy()
+        return n, count_up(parts, at, labels, self.prior, n, np.empty(len(labels), np.int64))
+
+    def one_of(self, parts: Parts, at: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """The label of each unit's case if it has only one, else -1."""
+        first = parts.first[:-1]
+        least, most = np.minimum.reduceat(at, first), np.maximum.reduceat(at, first)
+        return np.where(parts.whole & (least == most), labels[least], -1)

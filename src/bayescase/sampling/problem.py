@@ -209,7 +209,7 @@ def make_plan(settings: Settings, labels: np.ndarray | None, one_label: bool, se
     whole_cases = min(SINGLE_LABEL, rounds[0].first)
     n_init = how_many(settings.n_init, rounds[-1].end, *size) if settings.sampler == "rows" else 1
     if settings.moves == "jumps":
-        check_jumps(settings, n_init, size[0], labels is None and "cells" not in starts)
+        check_jumps(settings, size[0], n_init > 1 and labels is None and "cells" not in starts)
     return Plan(
         sampler=settings.sampler,
         rounds=rounds,
@@ -224,14 +224,14 @@ def make_plan(settings: Settings, labels: np.ndarray | None, one_label: bool, se
     )
 
 
-def check_jumps(settings: Settings, n_init: int, n_cells: int, searches: bool) -> None:
+def check_jumps(settings: Settings, n_cells: int, searches: bool) -> None:
     """Jumps go between descriptions that the search for the start has met."""
     if n_cells > JUMP_CELLS:
         raise ParameterError(
             f"{{parameter}} is for tables of at most {JUMP_CELLS:,} cells; these have {n_cells:,}.",
             parameter=Setting("moves", settings.moves),
         )
-    if n_init < 2 or not searches:
+    if not searches:
         raise ParameterError(
             "{parameter} needs a search for the start: {n_init} of at least 2, and chains that start from cases or seeded.",
             parameter=Setting("moves", settings.moves),

@@ -21,10 +21,12 @@ from . import checkpoint as checkpoints
 from .chain import Chain
 from .checkpoint import Stage
 from .diagnostics import TRACED, diagnose, is_settled, traced
+from .jumps import TURNS, together
 from .moves import Mover
 from .plan import Plan, Round
 from .posterior import ChainDraws, compare
 from .problem import Problem
+from .search import renamed
 
 CHECKPOINT_SECONDS = 3.0  # between checkpoints, at least
 CHECKPOINT_PAUSE = 7  # and so many times longer for each second that the last one took
@@ -100,6 +102,8 @@ class Run:
 
     def advance(self, n: int | None = None, after: Callable[[Run], Any] | None = None) -> bool:
         """Make n sweeps, or all there are to make. A true result of `after`, called after each, stops. Returns: finished?"""
+        if self.stage.sweep == 0 and n != 0:
+            self.find_starts()
         while not self.stage.finished and n != 0:
             t, plan = self.stage.sweep, self.plan
             self.each(lambda chain, driver: chain.step(t, plan, driver), self.chains)
@@ -108,6 +112,26 @@ class Run:
             if after is not None and after(self):
                 break
         return self.stage.finished
+
+    def find_starts(self) -> None:
+        """Each chain searches for its start by itself. What all of them met on the way is what each may jump to."""
+        found = self.each(lambda chain, driver: chain.search(self.plan, driver), self.chains)
+        begun = [chain for chain, labels in zip(self.chains, found, strict=True) if labels]
+        if self.plan.moves != "jumps" or not begun:
+            return
+        S, found = len(self.problem.hyper.beta), [labels for labels in found if labels]
+        for turn in range(TURNS):
+            now, met = [labels[0] for labels in found], [one for labels in found for one in labels[1:]]
+            of_each = self.each(lambda chain, driver: chain.find_switches([*now, *met], len(now), driver), begun)
+
+            def learn(number: int, driver: Driver) -> list[np.ndarray]:
+                chain, mine = begun[number], now[number].astype(np.int64)
+                names = [renamed(mine, theirs.astype(np.int64), S) for theirs in now]
+                known = [chain.switches] if turn else []
+                switches = together(known + [of.named(to) for of, to in zip(of_each, names, strict=True)])
+                return chain.learn_switches(switches, turn, self.plan, driver)
+
+            found = self.each(learn, range(len(begun)))
 
     def next_stage(self) -> Stage:
         """The stage after one more sweep. At the end of a round it is time to ask whether there should be another."""

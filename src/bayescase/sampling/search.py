@@ -97,10 +97,15 @@ def few_groups(data: Data, group: np.ndarray, keep: np.ndarray) -> np.ndarray:
 
 def named_after(known: np.ndarray, labels: np.ndarray, S: int) -> np.ndarray:
     """The labels permuted, so that as many cases as can be have the known ones: labels may differ in their priors."""
+    return renamed(known, labels, S)[labels].astype(smallest_int(S))
+
+
+def renamed(known: np.ndarray, labels: np.ndarray, S: int) -> np.ndarray:
+    """(S,) What each label is named there."""
     shared = np.zeros((S, S))
     np.add.at(shared, (known, labels), 1.0)
     r, s = linear_sum_assignment(shared, maximize=True)
-    return r[np.argsort(s)][labels].astype(smallest_int(S))
+    return r[np.argsort(s)]
 
 
 def first_observed(cells: Cells) -> np.ndarray:

@@ -1,7 +1,4 @@
-"""Many cases at once: their units collected, split in two, settled among several labels, and weighed by a rough evidence.
-
-`sampling.moves` and `sampling.jumps` say what for.
-"""
+"""Many cases at once: their units collected, split in two, and weighed by a rough evidence. `sampling.moves` says what for."""
 
 from math import exp, lgamma, log, log1p
 from typing import NamedTuple
@@ -108,28 +105,39 @@ def fill_rough(book, rises, hyper, n, which, with_pairs, rough, gain):
 
 @inner
 def fill_log_phi(book, rises, hyper, s, n, k, out):
-    """log φ of side k, of label s: φ(v) = (g(v) + n) / Σ; a single feature copies its best value as far as ω is likely."""
-    lam, own = hyper.lam, out.shape[1] // 2 + k
+    """log φ of side k, of label s: φ(v) = (g(v) + n) / Σ, in the second half without a cell of its own."""
     for j in range(len(book.offset) - 1):
-        v0, v1 = book.offset[j], book.offset[j + 1]
-        n_j = 0
-        for v in range(v0, v1):
-            n_j += n[v, k]
-            out[v, k] = lam * book.base[v]
-        total = lam * (v1 - v0) + n_j
-        if j < book.n_single:
-            q = hyper.q[s, j]
-            _, _, u, e = best_copy(book, rises, q, n, k, j, n_j)
-            on = q / (q + (1.0 - q) * exp(-e))
-            for at in range(book.k_ptr[u], book.k_ptr[u + 1]):
-                more = lam * book.base[book.k_idx[at]] * hyper.c * on * book.k_val[at]
-                out[book.k_idx[at], k] += more
-                total += more
-        norm, less = log(total), log(max(total - 1.0, 1e-9))
-        for v in range(v0, v1):
-            g = out[v, k]
-            out[v, k] = log(g + n[v, k]) - norm
-            out[v, own] = log(g + n[v, k] - 1.0) - less if n[v, k] > 0 else out[v, k]  # without a cell of its own
+        fill_likely_counts(book, rises, hyper, s, n, k, j, out)
+        fill_log_phi_of(book, n, k, j, out, out)
+
+
+@inner
+def fill_likely_counts(book, rises, hyper, s, n, k, j, out):
+    """Pseudo-counts g of feature j, of label s: a single feature copies its best value as far as ω is likely."""
+    v0, v1, n_j = book.offset[j], book.offset[j + 1], 0
+    for v in range(v0, v1):
+        n_j += n[v, k]
+        out[v, k] = hyper.lam * book.base[v]
+    if j < book.n_single:
+        q = hyper.q[s, j]
+        _, _, u, e = best_copy(book, rises, q, n, k, j, n_j)
+        on = q / (q + (1.0 - q) * exp(-e))
+        for at in range(book.k_ptr[u], book.k_ptr[u + 1]):
+            v = book.k_idx[at]
+            out[v, k] += hyper.lam * book.base[v] * hyper.c * on * book.k_val[at]
+
+
+@inner
+def fill_log_phi_of(book, n, k, j, g, out):
+    """log φ of feature j from pseudo-counts and counts, which may be in the same place."""
+    total, own = 0.0, out.shape[1] // 2 + k
+    for v in range(book.offset[j], book.offset[j + 1]):
+        total += g[v, k] + n[v, k]
+    norm, less = log(total), log(max(total - 1.0, 1e-9))
+    for v in range(book.offset[j], book.offset[j + 1]):
+        g_v = g[v, k]
+        out[v, k] = log(g_v + n[v, k]) - norm
+        out[v, own] = log(g_v + n[v, k] - 1.0) - less if n[v, k] > 0 else out[v, k]
 
 
 @compiled
@@ -218,50 +226,6 @@ def log_evidence(book, rises, hyper, held, s, n, codes, first, log_weight, adds,
     for m in range(len(scores)):
         norm += exp(scores[m] - top)
     return total + top + log(norm)
-
-
-@compiled
-def settle(codes, first, book, rises, hyper, labels, prior, now, given, u, stay, n, log_phi, weight, rounds):
-    """Draw which of the labels units have, or score those that are given: the log probability of `given`.
-
-    Units begin as `now` says, -1 for none. They go where they are most probable, `rounds` times; then each is drawn given
-    these labels, its own cells left out. prior: (units, labels), log. u: (units,) uniforms; (0,) if `given` is to be scored.
-    """
-    total, L = 0.0, len(labels)
-    for turn in range(rounds + 1):
-        for v in range(len(n)):
-            for k in range(L):
-                n[v, k] = stay[v, k]
-        for i in range(len(now)):
-            if now[i] >= 0:
-                for c in range(first[i], first[i + 1]):
-                    if codes[c] >= 0:
-                        n[codes[c], now[i]] += 1
-        for k in range(L):
-            fill_log_phi(book, rises, hyper, labels[k], n, k, log_phi)
-        for i in range(len(now)):
-            best, top, norm = 0, -np.inf, 0.0
-            for k in range(L):
-                weight[k], at = prior[i, k], L + k if now[i] == k else k
-                for c in range(first[i], first[i + 1]):
-                    if codes[c] >= 0:
-                        weight[k] += log_phi[codes[c], at]
-                if weight[k] > top:
-                    best, top = k, weight[k]
-            if turn < rounds:
-                now[i] = best
-                continue
-            for k in range(L):
-                norm += exp(weight[k] - top)
-            if len(u) > 0:
-                left, given[i] = u[i] * norm, best  # where rounding leaves none
-                for k in range(L):
-                    left -= exp(weight[k] - top)
-                    if left < 0.0:
-                        given[i] = k
-                        break
-            total += weight[given[i]] - top - log(norm)
-    return total
 
 
 @compiled
