@@ -271,7 +271,8 @@ class Fitted:
     def diagnostics(self) -> Diagnostics:
         name, most = "n_iter" if len(self.plan.rounds) == 1 else "max_iter", self.plan.n_iter
         longer = Setting(name, most if self.interrupted else 2 * most)
-        found = diagnose(self.trace, self.kept, self.posterior.overlap, longer, self.differing.counts)
+        jumps = Setting("moves", "jumps") if self.problem.could_jump else None
+        found = diagnose(self.trace, self.kept, self.posterior.overlap, longer, self.differing.counts, jumps)
         if not has_structure(self.posterior.memberships, self.hyper.alpha, self.problem.n_i):
             found = without_structure(found)
         elif self.capped:

@@ -109,9 +109,9 @@ def test_effective_draws_of_a_process_with_known_memory():
 # --- the verdict --------------------------------------------------------------------------------------------------------
 
 
-def diagnose(trace, burn_in, overlap, counts=None):
+def diagnose(trace, burn_in, overlap, counts=None, jumps=None):
     kept = Round(burn_in, trace["purity"].shape[1])
-    return bayescase.sampling.diagnostics.diagnose(trace, kept, overlap, counts=counts)
+    return bayescase.sampling.diagnostics.diagnose(trace, kept, overlap, counts=counts, jumps=jumps)
 
 
 def traced(x):
@@ -215,6 +215,8 @@ def test_chains_in_different_clusters():
     assert found.advice == (
         "Try more chains with n_chains=8, try another n_clusters, or see where they differ by explain_differences."
     )
+    could = diagnose(traced(x), 0, np.array([1.0, 0.5, 0.95, 0.3]), jumps=Setting("moves", "jumps"))
+    assert could.advice.startswith("Let chains jump between what they found with moves='jumps', try another n_clusters, or ")
     assert found.details.endswith(
         "All quantities have that. The log joint of the chains that found other clusters is lower by 40 to 160."
     )

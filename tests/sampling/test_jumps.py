@@ -162,3 +162,21 @@ def test_jumps_need_a_search(two_ways, how, says):
 def test_large_tables_have_no_jumps():
     with pytest.raises(ParameterError, match="at most 50,000 cells; these have 50,020"):
         BayesianCaseModel(2, moves="jumps").fit(np.arange(50_020).reshape(-1, 20) % 3)
+
+
+@pytest.mark.parametrize(
+    ("how", "could"),
+    [
+        ({}, True),
+        ({"moves": "jumps"}, False),
+        ({"moves": "clusters"}, False),
+        ({"n_init": 1}, False),
+        ({"init": "cells"}, False),
+    ],
+)
+def test_which_fits_could_have_jumped(two_ways, how, could):
+    """Those are advised to, if chains differ or hardly go to and fro."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = BayesianCaseModel(2, n_chains=2, random_state=0, **{"n_iter": 20, "n_init": 2} | how).fit(two_ways)
+    assert model.fitted_.problem.could_jump == could

@@ -86,7 +86,7 @@ class Driver:
         self.value = np.zeros((int(np.diff(book.offset[: P + 1]).max(initial=1)), S))
         self.features = threads.parts(P)
         self.chunks, self.bags = chunks_of(book), make_bag_tables(book, S)
-        self.chunk_parts = threads.parts(len(self.chunks))
+        self.chunk_parts, self.clusters = threads.parts(len(self.chunks)), threads.parts(S)
         self.rises, self.hyper = rises, None
         self.early: Early | None = None
         self.bits, self.n_sj = no_bits(S, P), np.zeros((P, S), np.int32)
@@ -185,9 +185,12 @@ class Driver:
         evidence = update_omega(book.n_single, state.u, self.evidence, subspaces, omega_key, prob, self.bits)
         joint = joint + evidence + self.omega_const + best.log_weight.sum()
         if len(self.chunks):
-            joint += self.bags.part.sum() + update_bag_omega(
-                book, hyper, state.u, self.evidence, subspaces, omega_key, self.bags, prob
+            u, bags = state.u, self.bags
+            self.threads.each(
+                self.clusters,
+                lambda _, lo, hi: update_bag_omega(book, hyper, u, self.evidence, subspaces, omega_key, bags, prob, lo, hi),
             )
+            joint += bags.part.sum() + bags.copied.sum()
         return float(joint)
 
     def log_joint(self, state: State) -> float:

@@ -209,12 +209,18 @@ def normal_ranks(x: np.ndarray) -> np.ndarray:
 
 
 def diagnose(
-    trace: dict[str, np.ndarray], of: Round, overlap: np.ndarray, longer: Setting | None = None, counts: Counts | None = None
+    trace: dict[str, np.ndarray],
+    of: Round,
+    overlap: np.ndarray,
+    longer: Setting | None = None,
+    counts: Counts | None = None,
+    jumps: Setting | None = None,
 ) -> Diagnostics:
     """Diagnostics of the sweeps of a round, from the trace and each chain's overlap with the best one.
 
     longer: what makes the run longer; n_iter of twice as many sweeps if None.
     counts: what differs between chains, for the verdict.
+    jumps: what lets chains jump between descriptions, if they could.
     """
     kept = {name: values[:, of.first : of.end] for name, values in trace.items()}
     agree = overlap >= AGREE
@@ -233,7 +239,7 @@ def diagnose(
         )
     found = Found(quantities, kept["log_joint"].mean(axis=1), agree, kept["log_joint"].shape[1], counts)
     return Diagnostics(
-        **judge(found, longer or Setting("n_iter", 2 * of.end))._asdict(),
+        **judge(found, longer or Setting("n_iter", 2 * of.end), jumps)._asdict(),
         details=details(found),
         quantities=quantities,
         rates={name: float(kept[name][agree].mean()) for name in RATES},
@@ -270,14 +276,15 @@ class Verdict(NamedTuple):
     remedies: tuple[Advice, ...] = ()
 
 
-def judge(found: Found, longer: Setting) -> Verdict:
+def judge(found: Found, longer: Setting, jumps: Setting | None) -> Verdict:
     """What was found, how sure it is, and what to do, in everyday words. `details` has the figures behind it."""
     C, n = len(found.agree), found.n_sweeps
     run_longer = Advice("run longer with {}", longer)
+    to_jump = (Advice("let chains jump between what they found with {}", jumps),) if jumps else ()
     if n < FEWEST_SWEEPS:
         return Verdict(False, False, f"Too short to judge: only {n} sweep{'s were' if n > 1 else ' was'} kept.", (run_longer,))
     if not found.agree.all():
-        return judge_apart(found, run_longer)
+        return judge_apart(found, run_longer, to_jump)
     every = "both chains" if C == 2 else f"all {C} chains"
     alone = "" if C > 1 else " More chains would show whether others find the same."
     exact = f"robabilities are exact to about {points(found)}"
@@ -289,14 +296,14 @@ def judge(found: Found, longer: Setting) -> Verdict:
         more_exact = Advice("for more exact ones run longer with {}", longer)
         return Verdict(False, True, f"{same}. P{exact} only.{alone}", (more_exact,))
     words = f"{same}, but {'they are' if C > 1 else 'it is'} too short to say how sure that is.{alone}"
-    return Verdict(False, False, words, (run_longer,))
+    return Verdict(False, False, words, (run_longer, *to_jump))
 
 
-def judge_apart(found: Found, run_longer: Advice) -> Verdict:
+def judge_apart(found: Found, run_longer: Advice, to_jump: tuple[Advice, ...]) -> Verdict:
     """The verdict on chains that found different clusters."""
     C, A = len(found.agree), int(found.agree.sum())
     shown = f"{A} of {C} found those shown" if A > 1 else "shown are those of the best one"
-    more_chains = Advice("try more chains with {}", Setting("n_chains", 2 * C))
+    to_meet = to_jump or (Advice("try more chains with {}", Setting("n_chains", 2 * C)),)
     look = Advice("see where they differ by {}", Setting("explain_differences"))
     enough = found.passes(LARGEST_R_HAT, ENOUGH_DRAWS)
     if enough and all(of.r_hat_all <= LARGEST_R_HAT for of in found.quantities.values()):
@@ -313,9 +320,9 @@ def judge_apart(found: Found, run_longer: Advice) -> Verdict:
     words = f"The {C} chains found different clusters: {shown}, and {others} is {than}. {what_differs(found.counts)}".rstrip()
     if not enough:
         words = f"{words} The chains are also too short to say how sure that is."
-        return Verdict(False, False, words, (run_longer, more_chains, look))
+        return Verdict(False, False, words, (run_longer, *to_meet, look))
     another = Advice("try another {}", Setting("n_clusters"))
-    return Verdict(False, False, f"{words} Longer runs seldom bring such chains together.", (more_chains, another, look))
+    return Verdict(False, False, f"{words} Longer runs seldom bring such chains together.", (*to_meet, another, look))
 
 
 def what_differs(counts: Counts | None) -> str:

@@ -18,7 +18,7 @@ from ..state import Codes, Data, Hyper, count_observed, distinct, make_data, mak
 from .hyper import Learn, Learnable, gamma_of
 from .jumps import MOST_CELLS as JUMP_CELLS
 from .plan import MOST_CELLS, MOVES, SINGLE_LABEL, Plan, doubling, one_round
-from .search import how_many
+from .search import KINDS, how_many
 from .stored import Stored, sample_rows
 from .values import check_choice, check_count, check_positive, is_auto, is_int, is_learned, numbers_of
 from .weights import bar_empty, frequencies, warn_empty_rows, weigh_gaps
@@ -130,6 +130,13 @@ class Problem(NamedTuple):
     @property
     def n_cases(self) -> int:
         return len(self.data.x) if self.stored is None else self.stored.n_cases
+
+    @property
+    def could_jump(self) -> bool:
+        """Chains did not jump, but could have with moves="jumps"."""
+        plan, small = self.plan, self.stored is None and len(self.data.cells.codes) <= JUMP_CELLS
+        searches = plan.n_init > 1 and isinstance(plan.start, tuple) and set(plan.start) <= set(KINDS)
+        return plan.moves == "cases" and small and searches
 
 
 def prepare(table: Table, encoding: Encoding, settings: Settings, given: Given, seed: int) -> Problem:

@@ -52,6 +52,7 @@ class BagTables(NamedTuple):
     q: np.ndarray  # (items · lanes,) float32; (0,) if some q is next to 0 or 1
     sums: np.ndarray  # (chunks, lanes) Σ_v of Gamma draws
     part: np.ndarray  # (chunks,) Σ_sv log Γ(λ(v) + n_sv) / Γ(λ(v))
+    copied: np.ndarray  # (S,) what the items that are copied add to the log joint
     log_gamma: np.ndarray  # (items, 2) log Γ(λ(v) (1 + c)) and log Γ(λ(v)), less ½ log 2π; NaN until it is needed
 
 
@@ -65,6 +66,7 @@ def make_bag_tables(book, S):
         q=np.zeros(0, dtype=np.float32),
         sums=np.zeros((chunks, lanes_for(S))),
         part=np.zeros(chunks),
+        copied=np.zeros(S),
         log_gamma=np.full((items, 2), np.nan),
     )
 
@@ -228,16 +230,15 @@ def forget_items(book, u, omega, prob):
 
 
 @compiled
-def update_bag_omega(book, hyper, u, evidence, subspaces, key, bags, prob):
-    """ω_sv of the items of the prototypes, given t; prob[s, d] = p(ω = 1 | rest). All are 0 before.
+def update_bag_omega(book, hyper, u, evidence, subspaces, key, bags, prob, lo, hi):
+    """ω_sv of the items of the prototypes lo .. hi - 1, given t; prob[s, d] = p(ω = 1 | rest). All are 0 before.
 
-    Returns log p(ω) + Σ ω (rise(λ(v) (1 + c), n) − rise(λ(v), n)) − Σ_sb rise(G_sb, n_sb): with t integrated out again.
+    bags.copied[s] ← log p(ω) + Σ ω (rise(λ(v) (1 + c), n) − rise(λ(v), n)) − Σ_b rise(G_sb, n_sb), with t integrated out.
     """
-    omega, q, held = subspaces.omega, subspaces.q, subspaces.held
-    S, P, total = omega.shape[0], book.n_single, 0.0
+    omega, q, held, P = subspaces.omega, subspaces.q, subspaces.held, book.n_single
     prior = log_odds = log_q = log_not = -1.0
-    for s in range(S):
-        row_key = derive(key, s)
+    for s in range(lo, hi):
+        row_key, total = derive(key, s), 0.0
         for k in range(P, u.shape[1]):
             v = u[s, k]
             if v < 0:  # no more items
@@ -258,7 +259,7 @@ def update_bag_omega(book, hyper, u, evidence, subspaces, key, bags, prob):
         for b in range(len(bags.n)):
             if bags.n[b, s] > 0:
                 total -= short_rise(total_g(book, hyper, u, omega, b, s), np.int64(bags.n[b, s]))
-    return total
+        bags.copied[s] = total
 
 
 @inner

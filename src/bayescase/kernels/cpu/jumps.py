@@ -64,7 +64,7 @@ def make_bench(V: int, L: int, cells: int) -> Bench:
 def gather(codes, first, z, one, place, may_mix, parts, n):
     """The units of some labels, place[s] being the number of label s or -1: how many. Their counts are taken from n.
 
-    one: the label of a case that has one, -1 of a case with several, -2 of a case that stays. may_mix: else units that mix stay.
+    one: the label of a case that has one, -1 of one with several, -2 of one that stays. Units that mix stay unless may_mix.
     """
     count, end = 0, 0
     for i in range(len(one)):
