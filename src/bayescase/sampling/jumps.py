@@ -186,8 +186,11 @@ class Jumps(Trial):
         self.size = self.known.sum(axis=1)
         self.now = self.chances(self.one)
         self.may_mix = hyper.alpha > 0.0 and self.m is None
-        shared = np.exp(self.rise[: MOST_MIXED + 1]) if self.may_mix else np.zeros((0, 0))
-        self.prior = Prior(self.rise if self.m is None else np.zeros_like(self.rise), shared)  # else of tables
+        log_prior = self.rise if self.m is None else np.zeros_like(self.rise)  # else of tables, whatever their cells
+        n = np.arange(len(log_prior))[: MOST_MIXED + 1, None]
+        step = max(0.0, float(log_prior[len(n) - 1].max()) / max(len(n) - 1, 1))  # so that a large α does not overflow
+        shared = np.exp(log_prior[: len(n)] - step * n) if self.may_mix else np.zeros((0, 0))
+        self.prior = Prior(log_prior, shared, step)
 
     def chances(self, one: np.ndarray) -> np.ndarray:
         """(2K,) Of every side to be the one that is left."""

@@ -35,7 +35,8 @@ class Prior(NamedTuple):
     """Of a case's cells that have a label, (α β_s)^n in rising powers."""
 
     log: np.ndarray  # (longest case + 1, S)
-    shared: np.ndarray  # (most cells of a unit that may mix + 1, S), not the log; (0, 0) if none may
+    shared: np.ndarray  # (most cells of a unit that may mix + 1, S), not the log, over exp(step · n); (0, 0) if none may
+    step: float
 
 
 class Bench(NamedTuple):
@@ -206,7 +207,7 @@ def weigh_mixed(x, now, lo, hi, labels, prior, a, b, bench):
     for k in range(1, size):
         share[k] = prior.shared[size - k, labels[a]] * prior.shared[k, labels[b]] * chance[size, k]
         total += share[k]
-    return base + log(both) + log(total) if total > 0.0 else -np.inf
+    return base + log(both) + log(total) + prior.step * size if total > 0.0 else -np.inf
 
 
 @inner
