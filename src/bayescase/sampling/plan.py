@@ -40,6 +40,11 @@ class Plan(NamedTuple):
     n_init: int = 1  # short runs that each chain makes first; it goes on from the best
 
     @property
+    def searches(self) -> bool:
+        """Does every chain search for its start?"""
+        return self.n_init > 1 and isinstance(self.start, tuple) and "cells" not in self.start
+
+    @property
     def n_iter(self) -> int:
         """The most sweeps that there can be."""
         return self.rounds[-1].end

@@ -18,7 +18,7 @@ from ..state import Codes, Data, Hyper, count_observed, distinct, make_data, mak
 from .hyper import Learn, Learnable, gamma_of
 from .jumps import MOST_CELLS as JUMP_CELLS
 from .plan import MOST_CELLS, MOVES, SINGLE_LABEL, Plan, doubling, one_round
-from .search import KINDS, how_many
+from .search import how_many
 from .stored import Stored, sample_rows
 from .values import check_choice, check_count, check_positive, is_auto, is_int, is_learned, numbers_of
 from .weights import bar_empty, frequencies, warn_empty_rows, weigh_gaps
@@ -134,9 +134,8 @@ class Problem(NamedTuple):
     @property
     def could_jump(self) -> bool:
         """Chains did not jump, but could have with moves="jumps"."""
-        plan, small = self.plan, self.stored is None and len(self.data.cells.codes) <= JUMP_CELLS
-        searches = plan.n_init > 1 and isinstance(plan.start, tuple) and set(plan.start) <= set(KINDS)
-        return plan.moves == "cases" and small and searches
+        small = self.stored is None and len(self.data.cells.codes) <= JUMP_CELLS
+        return self.plan.moves == "cases" and small and self.plan.searches
 
 
 def prepare(table: Table, encoding: Encoding, settings: Settings, given: Given, seed: int) -> Problem:
@@ -215,9 +214,7 @@ def make_plan(settings: Settings, labels: np.ndarray | None, one_label: bool, se
     rounds = doubling(int(settings.max_iter)) if is_auto(settings.n_iter) else one_round(settings.n_iter, settings.burn_in)  # type: ignore[arg-type]
     whole_cases = min(SINGLE_LABEL, rounds[0].first)
     n_init = how_many(settings.n_init, rounds[-1].end, *size) if settings.sampler == "rows" else 1
-    if settings.moves == "jumps":
-        check_jumps(settings, size[0], n_init > 1 and labels is None and "cells" not in starts)
-    return Plan(
+    plan = Plan(
         sampler=settings.sampler,
         rounds=rounds,
         thin=int(settings.thin),
@@ -229,6 +226,9 @@ def make_plan(settings: Settings, labels: np.ndarray | None, one_label: bool, se
         moves=what_moves(settings, size[0]),
         n_init=n_init,
     )
+    if plan.moves == "jumps":
+        check_jumps(settings, size[0], plan.searches)
+    return plan
 
 
 def check_jumps(settings: Settings, n_cells: int, searches: bool) -> None:

@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..compiling import compiled, inner
-from .moves import fill_likely_counts, fill_log_phi_of
+from .moves import fill_log_phi, fill_log_phi_of
+from .redraw import fill_chance
 
 MOST = 128  # cells of a unit that may mix
 TINY = 1e-200  # products of probabilities are kept larger
@@ -107,9 +108,7 @@ def settle(parts, book, rises, hyper, labels, prior, now, given, launch, u, stay
         if turn <= rounds:
             count_all(parts, now, stay, n)
             for k in range(L):
-                for j in range(len(book.offset) - 1):
-                    fill_likely_counts(book, rises, hyper, labels[k], n, k, j, bench.g)
-                    fill_log_phi_of(book, n, k, j, bench.g, bench.log_phi)
+                fill_log_phi(book, rises, hyper, labels[k], n, k, bench.g, bench.log_phi)
         if turn == rounds and may_mix:
             for v in range(len(n)):
                 for k in range(2 * L):
@@ -201,9 +200,7 @@ def weigh_mixed(x, now, lo, hi, labels, prior, a, b, bench):
             base += log(both)
             both = 1.0
         odds[t] = p
-        chance[t, t + 1], chance[t + 1, 0] = 0.0, (1.0 - p) * chance[t, 0]
-        for k in range(t + 1):
-            chance[t + 1, k + 1] = (1.0 - p) * chance[t, k + 1] + p * chance[t, k]
+        fill_chance(chance, t, p)
     for k in range(1, size):
         share[k] = prior.shared[size - k, labels[a]] * prior.shared[k, labels[b]] * chance[size, k]
         total += share[k]

@@ -104,11 +104,11 @@ def fill_rough(book, rises, hyper, n, which, with_pairs, rough, gain):
 
 
 @inner
-def fill_log_phi(book, rises, hyper, s, n, k, out):
-    """log φ of side k, of label s: φ(v) = (g(v) + n) / Σ, in the second half without a cell of its own."""
+def fill_log_phi(book, rises, hyper, s, n, k, g, out):
+    """log φ of side k, of label s: φ(v) = (g(v) + n) / Σ, in the second half without a cell of its own. g may be in `out`."""
     for j in range(len(book.offset) - 1):
-        fill_likely_counts(book, rises, hyper, s, n, k, j, out)
-        fill_log_phi_of(book, n, k, j, out, out)
+        fill_likely_counts(book, rises, hyper, s, n, k, j, g)
+        fill_log_phi_of(book, n, k, j, g, out)
 
 
 @inner
@@ -163,7 +163,7 @@ def split(codes, first, book, rises, hyper, labels, sides, rounds):
                         if codes[c] >= 0:
                             n[codes[c], now[i]] += 1
         for k in range(2):
-            fill_log_phi(book, rises, hyper, labels[k], n, k, phi)
+            fill_log_phi(book, rises, hyper, labels[k], n, k, phi, phi)
         for at in range(lo, hi):
             i = sides.order[at]
             if sides.fixed[i]:

@@ -201,10 +201,16 @@ def weigh_two(x, z, a, b, tables, key, pairs):
         p = phi_b / (phi_a + phi_b)
         odds[t] = p
         n_b -= z[j] == b
-        chance[t, t + 1], chance[t + 1, 0] = 0.0, (1.0 - p) * chance[t, 0]
-        for k in range(t + 1):
-            chance[t + 1, k + 1] = (1.0 - p) * chance[t, k + 1] + p * chance[t, k]
+        fill_chance(chance, t, p)
     return n, first, m - n - n_b, n_b
+
+
+@inner
+def fill_chance(chance, t, p):
+    """chance[t + 1] ← the probability of each number of t + 1 cells, if the last one takes the second label with p."""
+    chance[t, t + 1], chance[t + 1, 0] = 0.0, (1.0 - p) * chance[t, 0]
+    for k in range(t + 1):
+        chance[t + 1, k + 1] = (1.0 - p) * chance[t, k + 1] + p * chance[t, k]
 
 
 @inner
