@@ -185,3 +185,16 @@ def test_folding_answers_a_cap(planted):
 def test_a_folded_model_cannot_run_longer(bags):
     with pytest.raises(ParameterError, match="A folded model cannot run longer"):
         bags.fold(2).more(10)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_an_unused_cluster_of_bags_is_joined_first():
+    baskets = {"basket": [["a", "b"]] * 12 + [["c"]] * 12}
+    model = BayesianCaseModel(4, n_iter=40, n_chains=2, n_init=1, alpha=0, random_state=0).fit(baskets)
+    tree, used = model.explain_tree(), int((model.fitted_.sizes > 0).sum())
+    assert used < 4, "there is an unused cluster to join"
+    assert all(np.isfinite(node.cost) for node in tree.nodes)
+    two = model.fold(2)
+    assert len(set(two.labels_[:12])) == len(set(two.labels_[12:])) == 1
+    assert two.labels_[0] != two.labels_[-1]

@@ -78,6 +78,18 @@ def test_prototypes_of_bags_are_exact():
     np.testing.assert_allclose(of.omega_prob[items], on[of.best][items], atol=1e-3)
 
 
+@pytest.mark.parametrize("cells", [0.0, 1e-12, 1e-6])
+def test_a_bag_in_which_a_cluster_has_nothing_is_told_by_the_prior(cells):
+    """t is 1 then, which is where a grid of t has no width."""
+    bags = Cells(np.array([0, 1, 2]), np.arange(4))
+    data = make_data(np.zeros((3, 0), dtype=int), [0, 3], bags=bags)
+    hyper = make_hyper(1, 3, alpha=0.0, lam=0.5, c=5.0, q=0.5)
+    prior = prior_of([0], data, hyper)
+    of = tell(copying(np.full(3, cells / 3), data.book, prior), prior.log_weight, data.candidate_cells)
+    np.testing.assert_allclose(of.weights, 1 / 3, atol=1e-4)
+    np.testing.assert_allclose(of.omega_prob[of.best], 0.5, atol=1e-4)
+
+
 def test_what_is_held_stays():
     data, hyper = random_problem(np.random.default_rng(0), S=2, N=7, P=3)
     held = np.array([[1, 0, -1], [1, -1, -1]], dtype=np.int8)

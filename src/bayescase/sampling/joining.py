@@ -102,7 +102,8 @@ def grid_of_t(n: np.ndarray, lam: np.ndarray, c: float) -> tuple[np.ndarray, np.
     g, total = float(lam.sum()), max(float(n.sum()), 1e-9)
     most = g + c * float(lam[n > 0].sum())
     low, high = np.log(betaincinv(g, total, TAIL)), np.log(betaincinv(most, total, 1 - TAIL))
-    log_t = np.linspace(max(low, -700.0), min(high, -1e-12), GRID)
+    high = min(high, -1e-12)
+    log_t = np.linspace(min(max(low, -700.0), high), high, GRID)  # without cells t is 1
     return log_t, g * log_t + (total - 1.0) * np.log(-np.expm1(log_t))
 
 
