@@ -6,6 +6,8 @@ from scipy.sparse import csr_matrix
 from sklearn.metrics import normalized_mutual_info_score
 
 from bayescase import BayescaseWarning, BayesianCaseClassifier, BayesianCaseModel, ParameterError
+from bayescase.kernels import Threads
+from bayescase.state import Cells, make_data
 
 QUICK = {"n_iter": 40, "n_chains": 2, "random_state": 0}
 
@@ -135,6 +137,26 @@ def test_an_empty_case_is_no_candidate():
     assert all(bags[row] for row in drawn)
     pinned = BayesianCaseModel(2, **QUICK).fit({"items": bags}, pins={"prototypes": {0: 1}})
     assert pinned.prototypes_[0] == 1  # who says so means it
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"alpha": 0}, {"sampler": "collapsed"}, {"moves": "jumps", "n_init": 4}, {"moves": "clusters"}]
+)
+@pytest.mark.parametrize("n_clusters", [2, "auto"])
+def test_empty_cases_at_the_end_are_in_every_cluster(options, n_clusters):
+    """They have no cells, but are rows of the last block."""
+    bags = [["a", "b"], ["c", "d"], ["a"], ["c"]] * 3 + [[]] * 12
+    model = BayesianCaseModel(n_clusters, **QUICK | options).fit({"items": bags})
+    np.testing.assert_allclose(model.memberships_.sum(axis=1), 1.0, atol=1e-6)
+    assert (model.memberships_[12:] == model.memberships_[12]).all()
+    assert all(bags[row] for row in model.prototypes_)
+
+
+@pytest.mark.parametrize("n_blocks", [1, 2, 5])
+def test_blocks_have_every_case(n_blocks):
+    data = make_data(np.zeros((6, 0), dtype=int), [0, 2], bags=Cells(np.array([0, 1, 0]), np.array([0, 0, 1, 2, 3, 3, 3])))
+    parts = Threads(data, 2, n_blocks=n_blocks).parts_of(data.cells.first)
+    assert [row for lo, hi in parts for row in range(lo, hi)] == list(range(6))
 
 
 def test_a_catalogue_of_bags(table):

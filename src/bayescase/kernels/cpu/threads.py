@@ -35,6 +35,7 @@ class Threads:
         n = len(first) - 1
         edges = np.linspace(first[0], first[-1], min(self.n_blocks, max(n, 1)) + 1).astype(int)
         rows = np.searchsorted(first, edges)
+        rows[-1] = n  # also those at the end that have no cells
         return [(int(lo), int(hi)) for lo, hi in itertools.pairwise(rows)]
 
     def each(
