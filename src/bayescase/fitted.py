@@ -226,6 +226,10 @@ class Fitted:
         of = Catalogue(data.candidate_cells, data.log_weight, self.homes, post.values, n_draws)
         return rank_prototypes(self.candidates, of)
 
+    def is_member(self, row: int, s: int) -> bool:
+        """Does a row of the catalogue belong to a cluster? A case with nothing present does, too, though it has no home."""
+        return bool((self.labels if self.data.own_cases else self.homes)[row] == s)
+
     @cached_property
     def homes(self) -> np.ndarray:
         """(M,) The cluster that each row of the catalogue belongs to; NEVER for empty rows, and for others never drawn.

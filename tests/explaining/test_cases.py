@@ -1,8 +1,11 @@
 """Where a case belongs and why."""
 
+import warnings
+
 import numpy as np
 import pytest
 
+from bayescase import BayescaseWarning
 from bayescase.explaining.words import phrase
 
 
@@ -96,3 +99,14 @@ def test_rows_are_checked(words):
     for wrong in (-1, 60):
         with pytest.raises(ValueError, match=f"There is no case {wrong}: the model was fitted to 60"):
             words.explain_case(wrong)
+
+
+def test_a_case_without_a_value_is_said_to_have_none(bags):
+    for empty in ({"ingredients": [[]]}, {"ingredients": [["never seen"]]}):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", BayescaseWarning)
+            found = bags.explain_case(empty)
+        assert found.is_empty
+        assert "nothing says where it belongs" in str(found)
+        assert "agrees on" not in str(found)
+    assert not bags.explain_case(0).is_empty

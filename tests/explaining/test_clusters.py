@@ -280,3 +280,20 @@ def test_words_for_true_and_false_make_a_set():
         assert as_set(cluster.features)
         assert all(d.words == d.feature for d in cluster.more_often)
         assert cluster.card().items
+
+
+def test_an_only_cluster_has_key_features_and_nothing_more_often_than_elsewhere(alone):
+    text = str(alone.explain())
+    assert "key features, as there is no other cluster:" in text
+    assert "elsewhere" not in text
+    bare = dataclasses.replace(alone.explain().clusters[0], more_often=(), rare=())
+    assert str(bare).endswith("there is no other cluster to set it apart from")
+
+
+def test_a_case_with_nothing_present_that_stands_for_its_own_cluster_is_a_member():
+    """Nothing else can: all members are like it."""
+    model = fit_model({"there": [True] * 20 + [False] * 20}, 2, n_iter=60, n_chains=1, alpha=0, random_state=0)
+    for cluster in model.explain().clusters:
+        assert cluster.prototype.member
+        assert model.labels_[cluster.prototype.row] == cluster.cluster
+        assert "not a member" not in str(cluster)

@@ -156,6 +156,7 @@ class ClusterExplanation(Explanation):
             more=max(len(self.more_often) - most, 0),
             rare=self.rare[:RARE],
             items=tuple((f.name, f.key) for f in sorted(present, key=lambda f: not f.key)),
+            alone=not self.contrasts,
         )
 
     def __str__(self) -> str:
@@ -302,6 +303,11 @@ class CaseExplanation(Explanation):
         known = [f.agrees for f in self.features if f.key and f.agrees is not None]
         return sum(known), len(known)
 
+    @property
+    def is_empty(self) -> bool:
+        """Has it no value, or none that the model knows? Then nothing says where it belongs."""
+        return all(f.cluster is None for f in self.features)
+
     def title_of(self, cluster: int) -> str:
         """ "cluster 3 (pasta, parmesan)"."""
         return cluster_title(cluster, next((m.name for m in self.memberships if m.cluster == cluster), ""))
@@ -310,6 +316,9 @@ class CaseExplanation(Explanation):
         agrees, of = self.agreement
         first = self.memberships[0]
         words, mean, low, high = f"{self.name}: " if self.name else "", *map(percent, (first.mean, first.low, first.high))
+        if self.is_empty:
+            words += "no value that the model knows, so nothing says where it belongs; as any such case it is "
+            return f"{words}{mean} in {self.title_of(self.cluster)}."
         words += f"{mean} in {self.title_of(self.cluster)}" + ("." if low == high else f", between {low} and {high}.")
         words += f" Like {self.prototype.name}: agrees on {agrees} of {counted(of, 'key feature')}."
         if self.reasons:
@@ -370,12 +379,17 @@ class AgreementExplanation(Explanation):
         return f"{self.sentence} {self.scope}".rstrip()
 
     @property
+    def title(self) -> str:
+        """ "cluster 3 (pasta, parmesan)"."""
+        return cluster_title(self.cluster, self.name)
+
+    @property
     def sentence(self) -> str:
         """How much they agree."""
         if not self.features or not self.members:
-            return f"Cluster {self.cluster} has no key features that its members could agree on."
+            return f"C{self.title[1:]} has no key features that its members could agree on."
         mean = fmean(f.agreeing for f in self.features)
-        words = f"Members of cluster {self.cluster} agree with {self.prototype.name} on {percent(mean)} of its key features"
+        words = f"Members of {self.title} agree with {self.prototype.name} on {percent(mean)} of its key features"
         best, worst = (pick(self.features, key=lambda f: f.agreeing) for pick in (max, min))
         if best.agreeing == worst.agreeing:
             return f"{words}."

@@ -24,6 +24,11 @@ def make_names(fitted: Fitted) -> tuple[str, ...]:
     return names_of(fitted, Values(fitted.columns), tell_all(fitted))
 
 
+def shown_names(fitted: Fitted, made: bool = True) -> tuple[str, ...]:
+    """Those that a person gave, or else made ones; "" for all if made ones would tell nothing, as those of pixels."""
+    return fitted.cluster_names or (make_names(fitted) if made else ("",) * fitted.n_clusters)
+
+
 def names_of(fitted: Fitted, values: Values, told: Sequence[Told]) -> tuple[str, ...]:
     """Short and distinct: the most telling values of each cluster. "" if nothing sets it apart, or it has no cases.
 

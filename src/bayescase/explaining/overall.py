@@ -62,9 +62,12 @@ class TreeExplanation(Explanation):
     @property
     def sentence(self) -> str:
         """How many clusters there are if small differences do not count."""
+        if self.n_clusters == 1:
+            return "There is only one cluster, so there are none to join."
         less = f"become less probable by no more than {percent(self.tolerance)}"
         if self.number == self.n_clusters:
-            return f"Told as one, the cases of no two clusters {less}: there are {counted(self.n_clusters, 'cluster')}."
+            more = f"become less probable by more than {percent(self.tolerance)}"
+            return f"Told as one, the cases of any two clusters {more}: there are {counted(self.n_clusters, 'cluster')}."
         return f"{counted(self.n_clusters, 'cluster')} can be told as {self.number}: joined, their cases {less}."
 
     def __str__(self) -> str:

@@ -392,6 +392,8 @@ class Card:
         What is rare here and common elsewhere.
     items : tuple of (name, key)
         Of a table of present and absent features what the prototype has, key features and the most telling first; else ().
+    alone : bool
+        Is it the only cluster that has cases? Then `has` are its key features.
     """
 
     cluster: int
@@ -402,15 +404,26 @@ class Card:
     more: int
     rare: tuple[Distinction, ...]
     items: tuple[tuple[str, bool], ...]
+    alone: bool = False
+
+    @property
+    def heading(self) -> str:
+        """What stands above `has`."""
+        return "key features, as there is no other cluster:" if self.alone else "more often than elsewhere:"
+
+    @property
+    def nothing(self) -> str:
+        """What stands in place of `has` and `rare` if there are none."""
+        return "there is no other cluster to set it apart from" if self.alone else "nothing sets it apart for certain"
 
     def __str__(self) -> str:
         wide = max((len(cut(d.words, 44)) for d in (*self.has, *self.rare)), default=0)
         lines = [self.title, f"  {self.size}, {self.like}"]
-        for words, found, more in (("more often than elsewhere:", self.has, self.more), ("less often:", self.rare, 0)):
+        for words, found, more in ((self.heading, self.has, self.more), ("less often:", self.rare, 0)):
             lines += [f"  {words}"] if found else []
             for d in found:
                 elsewhere = "" if d.there is None else f", elsewhere {percent(d.there):>4}"
                 role = f"; {d.role}" if d.role else ""
                 lines.append(f"  {'*' if d.key else ' '} {cut(d.words, 44):{wide}}  {percent(d.here):>4}{elsewhere}{role}")
             lines += [f"    and {more} more"] if more else []
-        return "\n".join(lines if self.has or self.rare else [*lines, "  nothing sets it apart for certain"])
+        return "\n".join(lines if self.has or self.rare else [*lines, f"  {self.nothing}"])

@@ -1,6 +1,7 @@
 """Plots show the explanations they are given: nothing cut off, nothing left out in silence, no global state."""
 
 import builtins
+import copy
 import dataclasses
 import importlib
 import io
@@ -401,3 +402,26 @@ def test_many_ways_are_counted(apart):
     figure = plots.plot_differences(many)
     check_figure(figure)
     assert "not shown: 2 more ways to cluster the cases" in words(figure)
+
+
+def test_clusters_have_their_names_in_every_picture(bags):
+    named = copy.copy(bags).name_clusters([f"kind {'abcde'[s]}" for s in range(bags.n_clusters_)])
+    used = [cluster.cluster for cluster in named.explain().clusters]
+    drawn = {
+        "values": plots.plot_values(named.explain()),
+        "subspaces": plots.plot_subspaces(named.explain()),
+        "prototypes": plots.plot_prototypes(named.explain()),
+        "memberships": plots.plot_memberships(named.fitted_),
+        "ribbon": plots.plot_ribbon(named.fitted_),
+        "history": plots.plot_history(named.fitted_),
+        "tree": plots.plot_tree(named.explain_tree()),
+        "case": plots.plot_case(named.explain_case(0)),
+    }
+    for kind, figure in drawn.items():
+        text = " ".join(t.get_text() for t in figure.findobj(Text))
+        assert all(named.cluster_names_[s] in text for s in used), kind
+    for s in used:
+        agreement = named.explain_agreement(s)
+        assert named.cluster_names_[s] in str(agreement)
+        text = " ".join(t.get_text() for t in plots.plot_agreement(agreement).findobj(Text))
+        assert named.cluster_names_[s] in text

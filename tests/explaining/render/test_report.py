@@ -160,7 +160,7 @@ def test_the_report_has_the_names_of_cases_and_clusters_in_tables_and_pictures(p
     from bayescase.explaining.render import report as module
 
     drawn = []
-    monkeypatch.setattr(module, "plot_ribbon", lambda fitted: drawn.append(plot_ribbon(fitted)) or drawn[-1])
+    monkeypatch.setattr(module, "plot_ribbon", lambda fitted, **names: drawn.append(plot_ribbon(fitted, **names)) or drawn[-1])
     recipes.report(tmp_path / "x.html")
     labels = " ".join(t.get_text() for t in drawn[0].findobj(Text))
     for row in recipes.prototypes_:

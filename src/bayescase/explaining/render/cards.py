@@ -76,7 +76,7 @@ def draw_card(sheet: Sheet, of: Layout, x: float, y: float, high: float) -> None
             sheet.write(left + 0.18, y, f"and {card.more} more", size=SMALL, color=GREY)
             y += LINE
     if not card.has and not card.rare:
-        sheet.write(left, y, "nothing sets it apart for certain", color=GREY)
+        sheet.write(left, y, card.nothing, color=GREY)
         y += LINE
     if of.items:
         sheet.write(left, y, "the prototype has:", size=SMALL, color=GREY)

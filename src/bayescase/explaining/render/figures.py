@@ -11,8 +11,9 @@ import numpy as np
 
 from ...fitted import Fitted
 from ..explanation import AgreementExplanation, CaseExplanation, ClusterExplanation, ModelExplanation
+from ..naming import shown_names
 from ..parts import FeatureRole, most_telling
-from ..words import counted, cut, not_shown, phrase
+from ..words import cluster_title, counted, cut, not_shown, phrase
 from .cards import draw_cards
 from .checks import check_fitted, check_kind, check_shape, clusters_of, empty_figure, role_words
 from .differences import plot_differences
@@ -53,6 +54,7 @@ __all__ = [
 ]
 
 COLUMNS = 1200  # of the picture of memberships
+HEAD, NAME = 36, 32  # letters of a name below a column, and beside a row
 
 
 def plot_prototypes(
@@ -183,7 +185,9 @@ def plot_values(explanation: ModelExplanation, *, most: int = 30) -> Figure:
         return empty_figure("No value is much more common in one cluster than in the others.")
     S = len(clusters)
     numbers = S <= 16
-    figure = new_figure(max(3.6 + (0.52 if numbers else 0.3) * S, 6.0), 0.24 * len(rows) + 1.5)
+    heads = [f"{cluster.cluster}  {cluster.name}".rstrip() for cluster in clusters]
+    below = 0.075 * min(max(map(len, heads)), HEAD)
+    figure = new_figure(max(3.6 + (0.52 if numbers else 0.3) * S, 6.0), 0.24 * len(rows) + 1.4 + below)
     ax = figure.subplots()
     image = ax.imshow(np.array([row.shares for row in rows]), cmap=HEAT, vmin=0, vmax=1, aspect="auto")
     for r, row in enumerate(rows):
@@ -194,7 +198,7 @@ def plot_values(explanation: ModelExplanation, *, most: int = 30) -> Figure:
             if key:
                 ax.add_patch(Rectangle((s - 0.46, r - 0.46), 0.92, 0.92, fill=False, ec=ACCENT, lw=1.8))
     label_y(ax, [row.words for row in rows], 40)
-    label_x(ax, [str(cluster.cluster) for cluster in clusters], 6)
+    label_x(ax, heads, HEAD, rotation=90)
     ax.set_xlabel("cluster", fontsize=NORMAL)
     hidden = len(explanation.values) - len(rows)
     title(ax, "Share of the cluster with this value, in %", 60, f"{counted(hidden, 'value')} not shown" if hidden else "")
@@ -209,13 +213,15 @@ def plot_values(explanation: ModelExplanation, *, most: int = 30) -> Figure:
 # --- cases -------------------------------------------------------------------------------------------------------------------
 
 
-def plot_memberships(fitted: Fitted) -> Figure:
+def plot_memberships(fitted: Fitted, *, made: bool = True) -> Figure:
     """How much of each case belongs to each cluster: cases side by side, by main cluster, the surest first.
 
     Parameters
     ----------
     fitted : Fitted
         `model.fitted_`.
+    made : bool, default=True
+        Show names that were made of what sets clusters apart; names that a person gave are always shown.
 
     Returns
     -------
@@ -246,7 +252,8 @@ def plot_memberships(fitted: Fitted) -> Figure:
     )
     for edge in np.cumsum(sizes[used])[:-1]:
         ax.axvline(edge, color=ACCENT, lw=0.8)
-    label_y(ax, [f"cluster {s}: {counted(int(sizes[s]))}" for s in used], 40)
+    names = shown_names(fitted, made)
+    label_y(ax, [f"{cluster_title(s, cut(names[s], NAME))}: {counted(int(sizes[s]))}" for s in used.tolist()], 70)
     mixed = float((member.max(axis=1) < 0.9).mean())
     title(ax, f"Memberships of {counted(N)}", 60, f"{mixed:.0%} have less than 90 % in one cluster")
     ax.set_xlabel("cases, by main cluster, the surest first", fontsize=NORMAL)
@@ -312,7 +319,8 @@ def plot_agreement(agreement: AgreementExplanation, *, most: int = 25) -> Figure
     label_y(ax, [row.name for row in rows], 30)
     label_x(ax, words, 40, rotation=90)
     left = not_shown((agreement.size - len(rows), "members"), (len(agreement.features) - len(shown), "key features"))
-    title(ax, f"Cluster {agreement.cluster}: who agrees with {agreement.prototype.name}", 60, left)
+    head = f"C{cluster_title(agreement.cluster, cut(agreement.name, NAME))[1:]}: who agrees with {agreement.prototype.name}"
+    title(ax, head, 80, left)
     handles = [
         Rectangle((0, 0), 1, 1, color=INK),
         ax.scatter([], [], marker="x", color=ACCENT, s=24),
@@ -358,6 +366,7 @@ def plot_case(case: CaseExplanation, *, most: int = 12) -> Figure:
     label_y(ax, [case.title_of(m.cluster) for m in members], 30)
     ax.set_xlabel("membership; line: 90 % of the draws", fontsize=SMALL)
     words = f"{case.name}, like {case.prototype.name}" if case.name else f"Like {case.prototype.name}"
+    words = f"{case.name or 'A case'} without a known value" if case.is_empty else words
     title(ax, words, 44, not_shown((len(case.memberships) - len(members), "clusters")))
     tidy(ax)
     if parts:

@@ -16,10 +16,11 @@ from ..agreement import explain_agreement
 from ..clusters import explain
 from ..differences import explain_differences
 from ..explanation import AgreementExplanation, ClusterExplanation, DifferencesExplanation, ModelExplanation
+from ..naming import shown_names
 from ..overall import FLOWS, in_chain
 from ..parts import most_telling
 from ..tree import explain_tree
-from ..words import counted, cut, listed, percent, phrase, show
+from ..words import cluster_title, counted, cut, listed, percent, phrase, show
 from . import figures as plots
 from .blocks import (
     Article,
@@ -87,11 +88,11 @@ def make_page(fitted: Fitted, image_shape: Shape = None, title: str | None = Non
     sections = (
         Section("short", "In short", in_short(fitted, explained, image_shape)),
         Section("clusters", "The clusters", clusters(fitted, explained, image_shape)),
-        Section("apart", "What sets the clusters apart", apart(explained)),
+        Section("apart", "What sets the clusters apart", apart(explained, image_shape is None)),
         *([Section("fold", "Which clusters may be told as one", (folds(fitted),))] if several(fitted) else []),
-        Section("members", "Which case belongs where", (members(fitted),)),
+        Section("members", "Which case belongs where", (members(fitted, image_shape is None),)),
         *([Section("differences", "Where the chains differ", differ(differences))] if differences.ways else []),
-        Section("sure", "How sure are prototypes and key features?", how_sure(fitted, explained)),
+        Section("sure", "How sure are prototypes and key features?", how_sure(fitted, explained, image_shape is None)),
         Section("trust", "Can it be trusted?", trust(fitted, explained)),
     )
     return Page(title, ABOUT, sections, MADE)
@@ -135,7 +136,7 @@ def clusters(fitted: Fitted, explained: ModelExplanation, shape: Shape) -> tuple
             alt = f"Prototype {c.prototype.name}, the average member, how it differs from elsewhere, and the key pixels."
             sentence = f"{c.card().size}, {c.like}. {apart_words(c, shape)}."
             shown = picture(plots.plot_prototypes(c, image_shape=shape), alt, sentence, pixel_table(c, shape))
-        more: list[Block] = [*feature_table(c), *candidates(c), *contrasts(c), *criticisms(c)]
+        more: list[Block] = [*feature_table(c), *candidates(c), *contrasts(c, shape is None), *criticisms(c)]
         if place < AGREEMENTS and c.key_features:
             more += agreement(explain_agreement(fitted, c.cluster))
         title = cut(c.title if shape is None else image_title(c), 100)
@@ -189,11 +190,16 @@ def candidates(cluster: ClusterExplanation) -> list[Block]:
     return [Heading("Who could be the prototype", 4), Text(words), table("Candidates, the chosen one first", head, rows, (1,))]
 
 
-def contrasts(cluster: ClusterExplanation) -> list[Block]:
+def contrasts(cluster: ClusterExplanation, made: bool) -> list[Block]:
     """The clusters that are hardest to tell from this one, and how to do it."""
     nearest = sorted(cluster.contrasts, key=lambda c: sum(d.bits for d in c.distinctions))[:OTHERS]
     rows = [
-        (f"cluster {c.other}", cut(d.words, 80), Bar(d.here, d.there), percent(d.there))
+        (
+            cluster_title(c.other, cut(c.name, 40) if made or cluster.named else ""),
+            cut(d.words, 80),
+            Bar(d.here, d.there),
+            percent(d.there),
+        )
         for c in nearest
         for d in c.distinctions[:OTHERS]
     ]
@@ -238,11 +244,16 @@ def agreement(found: AgreementExplanation) -> list[Block]:
 # --- all clusters together -----------------------------------------------------------------------------------------------
 
 
-def apart(explained: ModelExplanation) -> tuple[Block, ...]:
+def short_title(cluster: ClusterExplanation, made: bool) -> str:
+    """ "cluster 3 (pasta, parmesan)"."""
+    return cluster_title(cluster.cluster, cut(cluster.name, 40) if made or cluster.named else "")
+
+
+def apart(explained: ModelExplanation, made: bool) -> tuple[Block, ...]:
     values = explained.telling_values(VALUES)
     if not values:
         return (Text("No value is much more common in one cluster than in the others."),)
-    head = ("value", *(f"cluster {c.cluster}" for c in explained.clusters))
+    head = ("value", *(short_title(c, made) for c in explained.clusters))
     rows = [(cut(value.words, 80), *map(percent, value.shares)) for value in values]
     best = max(values, key=lambda value: max(value.shares) - min(value.shares))
     sentence = "How common the most telling values are in each cluster. The clusters differ most in "
@@ -290,19 +301,28 @@ def folds(fitted: Fitted) -> Picture:
     return picture(draw_tree(tree), alt, tree.sentence, table(caption, head, rows, (0, 2, 5, 6)))
 
 
-def members(fitted: Fitted) -> Picture:
-    member, labels = fitted.posterior.memberships, fitted.labels
+def members(fitted: Fitted, made: bool) -> Picture:
+    """made: names that were made tell something, as those of pixels do not."""
+    member, labels, names = fitted.posterior.memberships, fitted.labels, shown_names(fitted, made)
     top, rows = member.max(axis=1), []
     for s in np.flatnonzero(fitted.sizes).tolist():
         own = top[labels == s]
         sure = int((own >= 0.9).sum())
-        rows.append((f"cluster {s}", f"{len(own):,}", f"{sure:,}", f"{len(own) - sure:,}", percent(float(member[:, s].mean()))))
+        rows.append(
+            (
+                cluster_title(s, names[s]),
+                f"{len(own):,}",
+                f"{sure:,}",
+                f"{len(own) - sure:,}",
+                percent(float(member[:, s].mean())),
+            )
+        )
     head = ("main cluster", "cases", "at least 90 % in it", "less", "share of all memberships")
     mixed = int((top < 0.9).sum())
     sentence = f"{counted(len(top))}, of which {mixed:,} ({percent(mixed / len(top))}) have less than 90 % in one cluster."
     alt = "Heat map: one row per cluster, one column per case, dark where the case belongs to the cluster."
     return picture(
-        plots.plot_memberships(fitted), alt, sentence, table("Cases by their main cluster", head, rows, (1, 2, 3, 4))
+        plots.plot_memberships(fitted, made=made), alt, sentence, table("Cases by their main cluster", head, rows, (1, 2, 3, 4))
     )
 
 
@@ -331,10 +351,10 @@ def differ(found: DifferencesExplanation) -> tuple[Block, ...]:
     )
 
 
-def how_sure(fitted: Fitted, explained: ModelExplanation) -> tuple[Block, ...]:
+def how_sure(fitted: Fitted, explained: ModelExplanation, made: bool) -> tuple[Block, ...]:
     shown = explained.clusters[:MANY_CLUSTERS]
     rows = [
-        (f"cluster {c.cluster}", cut(f.words, 80), f"{f.subspace_probability:.2f}", f"{f.prior:.2f}", "yes" if f.key else "no")
+        (short_title(c, made), cut(f.words, 80), f"{f.subspace_probability:.2f}", f"{f.prior:.2f}", "yes" if f.key else "no")
         for c in shown
         for f in plots.surest_features(c, 15)
     ]
@@ -348,12 +368,12 @@ def how_sure(fitted: Fitted, explained: ModelExplanation) -> tuple[Block, ...]:
     drawn = picture(plots.plot_subspaces(explained), alt, sentence, numbers)
     if fitted.whole is not None:  # its clusters were not drawn sweep by sweep
         return (drawn,)
-    return Heading("Key features"), drawn, Heading("Prototypes"), ribbon(fitted, explained)
+    return Heading("Key features"), drawn, Heading("Prototypes"), ribbon(fitted, explained, made)
 
 
-def ribbon(fitted: Fitted, explained: ModelExplanation) -> Picture:
+def ribbon(fitted: Fitted, explained: ModelExplanation, made: bool) -> Picture:
     shown = explained.clusters[:MANY_CLUSTERS]
-    chosen = [(f"cluster {c.cluster}", p.name, percent(p.probability), len(p.ties)) for c in shown for p in c.candidates[:4]]
+    chosen = [(short_title(c, made), p.name, percent(p.probability), len(p.ties)) for c in shown for p in c.candidates[:4]]
     surest = max(explained.clusters, key=lambda c: c.prototype.probability)
     least = min(explained.clusters, key=lambda c: c.prototype.probability)
     sentence = f"The prototype of cluster {surest.cluster} is the surest ({percent(surest.prototype.probability)} of the draws)"
@@ -368,7 +388,7 @@ def ribbon(fitted: Fitted, explained: ModelExplanation) -> Picture:
     kept = fitted.trace["log_joint"][:, fitted.kept.first : fitted.kept.end]
     trace = [(k, f"{part.mean():.1f}", f"{part.min():.1f}", f"{part.max():.1f}") for k, part in enumerate(kept)]
     return picture(
-        plot_ribbon(fitted),
+        plot_ribbon(fitted, made=made),
         alt,
         sentence,
         table("Candidates for prototype", ("cluster", "case", "probability", "cases with these values"), chosen, (2, 3)),

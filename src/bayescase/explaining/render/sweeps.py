@@ -12,6 +12,7 @@ from ...sampling.posterior import AGREE
 from ...sampling.values import is_int
 from ..clusters import explain
 from ..explanation import ClusterExplanation
+from ..naming import shown_names
 from ..words import counted, cut
 from .checks import check_shape, check_sweeps, role_words
 from .drawing import (
@@ -38,16 +39,19 @@ from .images import APART, EMPTY, MARKED, PLAIN, empty_apart, image_key, pixels
 MANY_CLUSTERS = 12  # strips or panels of a figure that has one per cluster
 SHADES = ("#0b2545", "#3f6ca8", "#8fb3d9", "#c9dcee", "#f2f2f2")
 RANKS = ("the prototype", "next", "third", "fourth", "another case")
+NAME = 32  # letters of a name beside a strip
 MANY_CHANGES = 40  # lines for changes of the prototype
 
 
-def plot_ribbon(fitted: Fitted) -> Figure:
+def plot_ribbon(fitted: Fitted, *, made: bool = True) -> Figure:
     """Which case is the prototype of each cluster at each kept sweep, and the log joint probability below.
 
     Parameters
     ----------
     fitted : Fitted
         `model.fitted_`. The chains that its results rest on are shown, a strip for each.
+    made : bool, default=True
+        Show names that were made of what sets clusters apart; names that a person gave are always shown.
 
     Returns
     -------
@@ -68,9 +72,12 @@ def plot_ribbon(fitted: Fitted) -> Figure:
     strip = max(0.5, 0.13 * chains)
     figure = new_figure(10.0, len(shown) * (strip + 0.07) + 2.6)
     grid = figure.subplots(len(shown) + 1, 1, squeeze=False, sharex=True, height_ratios=[strip] * len(shown) + [1.35])[:, 0]
+    names = shown_names(fitted, made)
     extent = (first, first + draws * fitted.plan.thin, chains, 0)
     for s, ax in zip(shown, grid, strict=False):
         draw_strip(ax, fitted, s, extent)
+        ax.set_yticks([chains / 2], ["\n".join(filter(None, (f"cluster {s}", cut(names[s], NAME))))], fontsize=SMALL)
+        ax.get_yticklabels()[0].set_parse_math(False)
     draw_log_joint(grid[-1], fitted)
     handles = [Rectangle((0, 0), 1, 1, fc=shade, ec=GREY) for shade in SHADES]
     figure.legend(handles, RANKS, loc="outside upper left", ncols=5, fontsize=SMALL, frameon=False)
@@ -96,7 +103,6 @@ def draw_strip(ax: Axes, fitted: Fitted, s: int, extent: tuple[float, float, flo
         extent=extent,
     )
     ax.axvspan(0, extent[0], color=FAINT, alpha=0.6, lw=0)
-    ax.set_yticks([extent[2] / 2], [f"cluster {s}"], fontsize=SMALL)
     ax.tick_params(length=0, labelbottom=False)
     words = "\n".join(f"{cut(fitted.name_of(c.row), 26)} {c.probability:.0%}" for c in ranked[:2])
     ax.text(1.01, 0.5, words, transform=ax.transAxes, va="center", fontsize=SMALL, parse_math=False)
@@ -198,6 +204,8 @@ def history_images(
     for row, cluster in enumerate(shown):
         s, y = cluster.cluster, 0.95 + row * (size + gap)
         sheet.write(0.15, y + size / 2, f"cluster {s}", size=SMALL)
+        if cluster.named:
+            sheet.write(0.15, y + size / 2 + 0.16, cluster.name, size=SMALL, fit=0.78)
         apart = [empty_apart(f) for f in cluster.features]
         for k, draw in enumerate(chosen):
             x = fitted.data.candidates[history.p[draw, s]].astype(np.int64)

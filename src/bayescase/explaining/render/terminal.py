@@ -32,7 +32,8 @@ def explanation_table(explained: ModelExplanation, title: str = "") -> Table:
     """
     table = titled(f"{title}: {explained.summary}" if title else explained.summary)
     table.add_column("Cluster", min_width=NARROW, max_width=36)
-    table.add_column("More often than elsewhere", no_wrap=True)
+    alone = len(explained.clusters) == 1
+    table.add_column("Key features" if alone else "More often than elsewhere", no_wrap=True)
     for column in ("Here", "Elsewhere", "Key"):
         table.add_column(column, justify="right", no_wrap=True)
     for cluster in explained.clusters:
@@ -55,7 +56,7 @@ def card_lines(card: Card, room: int) -> list[tuple[str, ...]]:
         lines.append((f"  [dim]and {card.more} more[/]", "", "", ""))
     if card.rare:
         lines += [("  [dim]less often:[/]", "", "", ""), *(line(d, room) for d in card.rare)]
-    return lines or [("  nothing for certain", "", "", "")]
+    return lines or [(f"  {'–' if card.alone else 'nothing for certain'}", "", "", "")]
 
 
 def line(d: Distinction, room: int) -> tuple[str, ...]:
