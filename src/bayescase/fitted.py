@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -131,8 +132,16 @@ class Fitted:
         return len(self.trace["log_joint"])
 
     def name_of(self, row: int) -> str:
-        """The name of a row of the catalogue."""
-        return f"case {int(row)}" if self.case_names is None else self.case_names[int(row)]
+        """The name of a row of the catalogue, with its number if others are called the same."""
+        if self.case_names is None:
+            return f"case {int(row)}"
+        name = self.case_names[int(row)]
+        return f"{name} (case {int(row)})" if name in self.shared_names else name
+
+    @cached_property
+    def shared_names(self) -> frozenset[str]:
+        """Those that several rows of the catalogue have."""
+        return frozenset(name for name, times in Counter(self.case_names or ()).items() if times > 1)
 
     def name_of_case(self, row: int) -> str:
         """The name of a case: that of its row of the catalogue, if prototypes are chosen from the cases."""

@@ -41,10 +41,10 @@ def check_watch(checkpoint: Any, callback: Any) -> None:
 
 
 def check_names(names: Sequence[Any] | None, M: int) -> tuple[str, ...] | None:
-    """Names of the rows of the catalogue."""
+    """Names of the rows of the catalogue; "case 3" where there is none."""
     if names is None:
         return None
-    names = tuple(map(str, names))
+    names = tuple(f"case {i}" if is_missing(name) or not str(name).strip() else str(name) for i, name in enumerate(names))
     if len(names) != M:
         raise ParameterError(
             "{parameter} has {n} entries, but the catalogue has {M} rows: give one name each.",

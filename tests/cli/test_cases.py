@@ -95,6 +95,8 @@ def test_a_type_for_all_columns_leaves_bags_and_texts(table):
             ["--bag", "all"],
             "Column 'id' is to be read as counts of an item, but has the value 'a', which is not a number",
         ),
+        (MEALS, ["--bag", "in", "--id", "in"], "Column 'in' is in --bag and in --id: give it to one of them."),
+        (MEALS, ["--text", "in", "--label", "in"], "Column 'in' is in --text and in --label: give it to one of them."),
         (MEALS, ["--bag", "in", "--drop", "in"], "Column 'in' is in --bag, so it cannot be read as 'drop', too; change one."),
         (MEALS, ["--id", "id", "--min-cases", 3], "--min-cases is for items of bags, but the data has none."),
         (MEALS, ["--drop", "id", "--bag", "in", "--min-cases", 3], "the most common one is in 2; use --min-cases 2 or less."),

@@ -102,6 +102,7 @@ def test_names_that_are_not_unique(table, tmp_path):
     data = table("n,a,b\n" + "".join(f"{'frog' if i < 2 else i},{i % 2},{i % 3}\n" for i in range(12)))
     call("fit", data, "-k", 2, "--id", "n", *SHORT, "-o", tmp_path / "m")
     assert "2 cases are called 'frog': give one of the numbers 0, 1" in refused("explain", tmp_path / "m", "--row", "frog")
+    assert call("explain", tmp_path / "m", "--row", "frog (case 1)").stdout.startswith("frog (case 1): ")
 
 
 def test_a_case_is_called_what_the_output_calls_it(table, tmp_path):

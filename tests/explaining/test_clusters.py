@@ -297,3 +297,21 @@ def test_a_case_with_nothing_present_that_stands_for_its_own_cluster_is_a_member
         assert cluster.prototype.member
         assert model.labels_[cluster.prototype.row] == cluster.cluster
         assert "not a member" not in str(cluster)
+
+
+def test_prototypes_of_the_same_name_are_told_apart():
+    names = ["frog", None, float("nan"), " ", "newt\nof the pond"] * 4
+    model = fit_model({"kind": ["a"] * 10 + ["b"] * 10}, 2, n_iter=60, n_chains=1, alpha=0, random_state=0)
+    model.name_cases(names)
+    shown = [cluster.prototype.name for cluster in model.explain().clusters]
+    assert len(set(shown)) == 2
+    assert [model.fitted_.name_of(row) for row in (0, 1, 2, 3)] == ["frog (case 0)", "case 1", "case 2", "case 3"]
+
+
+def test_a_long_name_is_cut_in_sentences_and_whole_in_numbers(table):
+    cluster = table.explain().clusters[0]
+    text = dataclasses.replace(cluster.prototype, name="dear all,\n" + "word " * 300)
+    cluster = dataclasses.replace(cluster, prototype=text)
+    assert all(len(line) < 200 for line in str(cluster).splitlines())
+    assert "dear all, word" in cluster.sentence
+    assert cluster.to_json()["prototype"]["name"] == text.name

@@ -195,3 +195,16 @@ def test_labels_to_start_from(table):
     assert normalized_mutual_info_score(kind, model.labels_) > 0.9
     with pytest.raises(ParameterError, match="give one label per case"):
         BayesianCaseModel(3, **QUICK).fit(X, init=np.zeros((60, len(X)), dtype=int))
+
+
+def test_blanks_in_lists_are_no_items_and_spaces_around_items_do_not_count():
+    model = BayesianCaseModel(2, **QUICK).fit({"b": [["milk", " ", ""], [" milk ", "tea"], [" "], ["tea", None]] * 3})
+    assert model.encoder_.get_feature_names_out().tolist() == ["milk", "tea"]
+    assert model.prototype_cases_.shape == (2, 1)
+
+
+def test_a_matrix_without_an_item_is_not_told_to_leave_out_a_column():
+    with pytest.raises(ValueError, match=r"has no item at all\.$"):
+        BayesianCaseModel(2, **QUICK).fit(csr_matrix((5, 3)))
+    with pytest.raises(ValueError, match="leave it out with"):
+        BayesianCaseModel(2, **QUICK).fit({"a": ["x", "y"] * 3, "b": [[]] * 6})

@@ -120,6 +120,9 @@ def encoder_of(cases: FileData, columns: ColumnOptions) -> dict[str, Any]:
     no_features: list[tuple[str, str | None]] = [("--drop", name) for name in columns.drop]
     no_features += [("--label", columns.label), ("--id", columns.id_column)]
     for option, name in no_features:
+        if option != "--drop" and name is not None and name in (*columns.text, *columns.bag):
+            also = "--text" if name in columns.text else "--bag"
+            raise ValueError(f"Column {name!r} is in {also} and in {option}: give it to one of them.")
         if name is not None and (option == "--drop" or name not in cases.beside):
             cases.position(name, option)
             types[name] = "drop"
@@ -180,8 +183,8 @@ def marks(missing: Sequence[str]) -> list[str | int | float] | None:
 
 
 def row_of(text: str, n: int, names: Sequence[str] | None = None) -> int:
-    """The case that is called so; else the one with that number, 83 or "case 83"."""
-    found = [i for i, name in enumerate(names or ()) if name == text]
+    """The case that is called so, "frog" or "frog (case 3)"; else the one with that number, 83 or "case 83"."""
+    found = [i for i, name in enumerate(names or ()) if name == text or (text.endswith(")") and f"{name} (case {i})" == text)]
     if len(found) > 1:
         raise ValueError(f"{len(found)} cases are called {text!r}: give one of the numbers {', '.join(map(str, found[:8]))}.")
     number = text.removeprefix("case ").strip()

@@ -122,7 +122,7 @@ class ClusterExplanation(Explanation):
         if others := self.stand_ins[1:]:
             shares = [percent(share) for share in sorted(case.probability for case in self.stand_ins)]
             each = shares[0] if shares[0] == shares[-1] else f"{shares[0]} to {shares[-1]}"
-            return f"like {self.prototype.name}; {any_of([case.name for case in others])} would do as well ({each} each)"
+            return f"like {self.prototype.short}; {any_of([case.short for case in others])} would do as well ({each} each)"
         if not self.prototype.member:
             return f"like {self.prototype}, which is not a member"
         return f"like {self.prototype}" + ("" if self.prototype.probability else ", its most typical member; no draw chose one")
@@ -315,12 +315,15 @@ class CaseExplanation(Explanation):
     def __str__(self) -> str:
         agrees, of = self.agreement
         first = self.memberships[0]
-        words, mean, low, high = f"{self.name}: " if self.name else "", *map(percent, (first.mean, first.low, first.high))
+        words, mean, low, high = (
+            f"{cut(self.name, 100)}: " if self.name else "",
+            *map(percent, (first.mean, first.low, first.high)),
+        )
         if self.is_empty:
             words += "no value that the model knows, so nothing says where it belongs; as any such case it is "
             return f"{words}{mean} in {self.title_of(self.cluster)}."
         words += f"{mean} in {self.title_of(self.cluster)}" + ("." if low == high else f", between {low} and {high}.")
-        words += f" Like {self.prototype.name}: agrees on {agrees} of {counted(of, 'key feature')}."
+        words += f" Like {self.prototype.short}: agrees on {agrees} of {counted(of, 'key feature')}."
         if self.reasons:
             reason = self.reasons[0]
             best = [phrase(c.feature, c.value) for c in reason.contributions if c.weight > 0][:3]
@@ -389,7 +392,7 @@ class AgreementExplanation(Explanation):
         if not self.features or not self.members:
             return f"C{self.title[1:]} has no key features that its members could agree on."
         mean = fmean(f.agreeing for f in self.features)
-        words = f"Members of {self.title} agree with {self.prototype.name} on {percent(mean)} of its key features"
+        words = f"Members of {self.title} agree with {self.prototype.short} on {percent(mean)} of its key features"
         best, worst = (pick(self.features, key=lambda f: f.agreeing) for pick in (max, min))
         if best.agreeing == worst.agreeing:
             return f"{words}."

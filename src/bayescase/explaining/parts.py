@@ -33,8 +33,13 @@ class Prototype:
     ties: tuple[int, ...]
     member: bool
 
+    @property
+    def short(self) -> str:
+        """Its name in a sentence: one line, cut if it is long, as a text is."""
+        return cut(self.name, 100)
+
     def __str__(self) -> str:
-        return f"{self.name} ({percent(self.probability)})"
+        return f"{self.short} ({percent(self.probability)})"
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ def show(value: Any) -> str:
         return "missing"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{value:g}" if isinstance(value, float) else str(value) if str(value).strip() else '""'
 
 
 def phrase(name: str, value: Any) -> str:

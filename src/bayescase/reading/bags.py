@@ -78,7 +78,7 @@ class ItemTally:
         items = list(self.names if how.source == "columns" else self.code)
         cases = np.max([np.pad(counts, (0, len(items) - len(counts))) for counts in tables], axis=0)
         kept = np.flatnonzero(cases >= least).tolist()
-        check_some(how.bag, kept, int(cases.max(initial=0)), least)
+        check_some(how.bag, kept, int(cases.max(initial=0)), least, how.source != "columns")
         left_out = [items[k] for k in np.flatnonzero(cases < least)]
         note = note_on(how.bag, len(left_out), len(items), least) if left_out else None
         if how.source != "columns":
@@ -94,13 +94,11 @@ class ItemTally:
         return LearnedBag(feature, kept if how.source == "columns" else [0], note)
 
 
-def check_some(name: str, kept: Sequence[int], most: int, least: int) -> None:
+def check_some(name: str, kept: Sequence[int], most: int, least: int, in_cells: bool) -> None:
+    """in_cells: the bag is a column, which can be left out."""
     if most == 0:
-        raise TableError(
-            "The bag {column!r} has no item at all.",
-            Advice("leave it out with {}", Setting("feature_types", "drop", column=name)),
-            column=name,
-        )
+        leave_out = Advice("leave it out with {}", Setting("feature_types", "drop", column=name))
+        raise TableError("The bag {column!r} has no item at all.", *([leave_out] if in_cells else []), column=name)
     if not kept:
         raise TableError(
             "No item of {column!r} is in {least} cases: the most common one is in {most}.",
@@ -221,7 +219,8 @@ def cells_of(name: str, column: AnyColumn, markers: Sequence[Marker], cut: Cut |
 def words_of(items: Iterable[Any], name: str, row: int, markers: Sequence[Marker]) -> Iterator[str]:
     for item in items:
         if type(item) is str and not markers:
-            yield item
+            if found := item.strip():
+                yield found
         elif isinstance(item, (dict, *LISTS)):
             raise TableTypeError(
                 "Column {column!r}, case {row}: an item must be a word or a number, not {value!r}.",
@@ -231,8 +230,8 @@ def words_of(items: Iterable[Any], name: str, row: int, markers: Sequence[Marker
             )
         elif isinstance(item, float) and np.isinf(item):
             raise TableError(INFINITE, column=name, row=row)
-        elif not is_missing(item) and not is_marked(item, markers):
-            yield word(item)
+        elif not is_missing(item) and not is_marked(item, markers) and (found := word(item).strip()):
+            yield found
 
 
 def objects_of(column: AnyColumn) -> list[Any]:
