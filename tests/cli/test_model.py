@@ -188,3 +188,24 @@ def test_report_and_plots(folder, tmp_path):
     page = (tmp_path / "r.html").read_text("utf-8")
     assert "&lt;b&gt;Cases" in page
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*(f"{kind}.png" for kind in PLOTS), "r.html"])
+
+
+def test_clusters_get_names_that_all_commands_use(table, tmp_path):
+    data = table("n,a,b\n" + "".join(f"{i},{'xy'[i % 2]},{'uv'[i % 2]}\n" for i in range(20)))
+    model, other = tmp_path / "m", tmp_path / "o"
+    call("fit", data, "-k", 2, "--drop", "n", *SHORT, "-o", model)
+    assert "Cluster 0, first of them: " in call("name", model, "0=first of them").stdout
+    assert "Cluster 0: first of them" in call("explain", model).stdout
+    assert "first of them" in call("predict", model, data).stdout
+    found = json.loads(call("name", model, "1=second=b", "0=", "-o", other, "--json").stdout)
+    assert found["saved"] == str(other)
+    assert found["names"][1] == "second=b"
+    assert "first" not in found["names"][0]
+    assert "Cluster 0: first of them" in call("explain", model).stdout, "what is saved elsewhere changes nothing here"
+    for words, message in (
+        (["2=x"], "There is no cluster 2 to name: the model has 2, counted from 0."),
+        (["x"], "'x' must be the number of a cluster and its name, such as 0=pasta."),
+        (["0=x", "-o", data], "is there already, and this command did not write it"),
+    ):
+        assert message in refused("name", model, *words)
+    assert "is not a whole bayescase file" in refused("name", data, "0=x")

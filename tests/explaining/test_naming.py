@@ -1,5 +1,7 @@
 """Names of clusters: made of what sets them apart, given by hand, kept and used everywhere."""
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -46,7 +48,7 @@ def test_names_by_hand_are_used_everywhere(words, tmp_path):
     model.name_clusters({1: "short  texts"})
     assert model.cluster_names_ == [made[0], "short texts", made[2]]
     assert [c.name for c in model.explain().clusters] == model.cluster_names_
-    assert all(c.named for c in model.explain().clusters)
+    assert all(c.named == (c.cluster == 1) for c in model.explain().clusters)
     assert "Cluster 1: short texts" in str(model.explain())
     row = int(np.flatnonzero(model.labels_ == 1)[0])
     assert "in cluster 1 (short texts)" in str(model.explain_case(row))
@@ -80,3 +82,15 @@ def test_wrong_names_are_refused(words, names, message):
     with pytest.raises(ParameterError, match=message):
         words.name_clusters(names)
     assert words.cluster_names_ is None
+
+
+def test_only_names_that_a_person_gave_are_said_twice(words):
+    """A made name is what a sentence says the cluster is known by."""
+    model = copy.copy(words)
+    assert not any(c.named for c in model.name_clusters().explain().clusters)
+    model.name_clusters({1: "mine", 2: None})
+    assert [c.cluster for c in model.explain().clusters if c.named] == [1]
+    made = [c.name for c in words.explain().clusters]
+    model.name_clusters([None, "mine", None])
+    assert [c.name for c in model.explain().clusters] == [made[0], "mine", made[2]]
+    assert model.explain().clusters[0].sentence == words.explain().clusters[0].sentence

@@ -18,7 +18,7 @@ from .. import __version__
 from .bench import bench, demo, reproduce, simulate
 from .errors import STOPPED, in_options
 from .fit import fit, select
-from .model import explain, fold, info, plot, predict, report
+from .model import explain, fold, info, name, plot, predict, report
 from .study import study
 
 
@@ -61,5 +61,5 @@ def main() -> None:
     """Clusters of discrete data, each explained by a prototype (a real case) and a subspace (the features that matter)."""
 
 
-for command in (demo, fit, explain, fold, predict, info, select, report, plot, simulate, bench, reproduce, study):
+for command in (demo, fit, explain, name, fold, predict, info, select, report, plot, simulate, bench, reproduce, study):
     main.add_command(command)

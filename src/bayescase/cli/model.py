@@ -1,4 +1,4 @@
-"""Commands on a saved model: `explain`, `fold`, `predict`, `info`, `report` and `plot`."""
+"""Commands on a saved model: `explain`, `name`, `fold`, `predict`, `info`, `report` and `plot`."""
 
 from __future__ import annotations
 
@@ -135,6 +135,43 @@ def fold(model: str, clusters: int | None, tolerance: float, output: str | None,
 
 @click.command()
 @click.argument("model")
+@click.argument("names", nargs=-1, required=True, metavar="S=NAME ...")
+@click.option("-o", "--output", metavar="FILE", help="Save it here; in place of MODEL otherwise.")
+@FORCE
+@JSON
+def name(model: str, names: tuple[str, ...], output: str | None, force: bool, as_json: bool) -> None:
+    """Give clusters of MODEL names by their numbers, such as 0=pasta "4=cold drinks"; S= alone takes one back.
+
+    All commands then use them; other clusters keep the names that they have.
+    """
+    from ..storage import naming
+
+    if output is not None:
+        check_output(output, model, ours=is_model, force=force)
+    fitted = load(model)
+    former = dict(enumerate(fitted.cluster_names_ or ()))
+    fitted.name_clusters(former | dict(map(numbered, names)))
+    where = output or model
+    with naming(where):
+        fitted.save(where)
+    explained = fitted.explain()
+    if as_json:
+        say_json({"names": fitted.cluster_names_, "saved": where})
+    else:
+        say("\n".join(cluster.sentence for cluster in explained.clusters))
+    click.echo(f"The model is saved in {where}.", err=True)
+
+
+def numbered(text: str) -> tuple[int, str | None]:
+    """The number and the name of a cluster; None for a name that is taken back."""
+    number, equals, words = text.partition("=")
+    if not equals or not number.strip().isdecimal():
+        raise ValueError(f"{text!r} must be the number of a cluster and its name, such as 0=pasta.")
+    return int(number), words.strip() or None
+
+
+@click.command()
+@click.argument("model")
 @click.argument("data")
 @click.option("-o", "--output", metavar="FILE", help="Write CSV, or TSV or JSON lines by the name of the file.")
 @FORCE
@@ -163,7 +200,7 @@ def predict(
         raise click.UsageError("--out-of-core needs -o FILE, and cannot go with --json or --id.")
     check_output(output, model, data, text=True, ours=has_columns(*PREDICTED), force=force)
     fitted = load(model).set_params(n_jobs=jobs)
-    columns = [*PREDICTED, *(f"membership {s}" for s in range(fitted.n_clusters_))]
+    columns = [*PREDICTED, "name", *(f"membership {s}" for s in range(fitted.n_clusters_))]
     if out_of_core and output is not None:
         write_parts(output, columns, predict_parts(fitted, open_new_cases(data, FileOptions(**reading)), jobs))
         return
@@ -173,17 +210,19 @@ def predict(
     if output is not None:
         write_text(output, as_text(columns, rows, output), len(rows))
     if as_json:
-        say_json({"cases": [dict(zip(columns[:3], row, strict=False)) | {"memberships": row[3:]} for row in rows]})
+        say_json({"cases": [dict(zip(columns[:4], row, strict=False)) | {"memberships": row[4:]} for row in rows]})
     elif output is None:
         say(as_text(columns, rows).rstrip("\n"), lambda: plain_table("Predicted clusters", columns, rows))
 
 
-def predicted(fitted: BayesianCaseModel, names: Iterable[Any], shares: np.ndarray) -> list[list[Any]]:
+def predicted(fitted: BayesianCaseModel, cases: Iterable[Any], shares: np.ndarray) -> list[list[Any]]:
     """Rows of the table of predictions."""
-    prototypes = [fitted.fitted_.name_of(row) for row in fitted.prototypes_]
+    from ..explaining.naming import shown_names
+
+    prototypes, of_clusters = [fitted.fitted_.name_of(row) for row in fitted.prototypes_], shown_names(fitted.fitted_)
     return [
-        [name, int(s), prototypes[s], *(round(float(p), 6) for p in share)]
-        for name, s, share in zip(names, shares.argmax(axis=1), shares, strict=True)
+        [case, int(s), prototypes[s], of_clusters[s], *(round(float(p), 6) for p in share)]
+        for case, s, share in zip(cases, shares.argmax(axis=1), shares, strict=True)
     ]
 
 

@@ -63,7 +63,7 @@ def make_cluster(view: View, s: int) -> ClusterExplanation:
     return ClusterExplanation(
         cluster=s,
         name=view.names[s],
-        named=fitted.cluster_names is not None,
+        named=view.names[s] != view.made[s],
         size=int(fitted.sizes[s]),
         n_cases=fitted.n_cases,
         share=float(fitted.posterior.memberships[:, s].mean()),

@@ -27,6 +27,7 @@ class View:
     values: Values
     told: tuple[Told, ...]  # of each cluster against all others
     names: tuple[str, ...]  # of the clusters
+    made: tuple[str, ...]  # names that the clusters have if nobody gives them others
 
     def prototype(self, s: int) -> Prototype:
         """The case that stands for a cluster."""
@@ -122,7 +123,8 @@ def view_of(fitted: Fitted) -> View:
     """Look at a fit."""
     values = Values(fitted.columns)
     told = tell_all(fitted)
-    return View(fitted, values, told, fitted.cluster_names or names_of(fitted, values, told))
+    made = names_of(fitted, values, told)
+    return View(fitted, values, told, fitted.cluster_names or made, made)
 
 
 def check_cluster(fitted: Fitted, cluster: Any) -> int:
