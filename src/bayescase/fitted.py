@@ -232,28 +232,29 @@ class Fitted:
         """For each cluster the case that stands for it, and after it the other members that were drawn."""
         post, data = self.posterior, self.data
         n_draws = post.p.shape[0] * post.p.shape[1]
-        of = Catalogue(data.candidate_cells, data.log_weight, self.homes, post.values, n_draws)
+        bare = self.columns.is_empty(data.catalogue) & (data.catalogue.x >= 0).any(axis=1)
+        bare_homes = np.where(bare, self.belongs, NEVER)
+        of = Catalogue(data.candidate_cells, data.log_weight, self.homes, bare_homes, post.values, n_draws)
         return rank_prototypes(self.candidates, of)
-
-    def is_member(self, row: int, s: int) -> bool:
-        """Does a row of the catalogue belong to a cluster? A case with nothing present does, too, though it has no home."""
-        return bool((self.labels if self.data.own_cases else self.homes)[row] == s)
 
     @cached_property
     def homes(self) -> np.ndarray:
-        """(M,) The cluster that each row of the catalogue belongs to; NEVER for empty rows, and for others never drawn.
+        """(M,) `belongs`, but NEVER for rows in which there is nothing."""
+        return np.where(self.columns.is_empty(self.data.catalogue), NEVER, self.belongs)
+
+    @cached_property
+    def belongs(self) -> np.ndarray:
+        """(M,) The cluster that each row of the catalogue belongs to; NEVER for rows of a catalogue of its own never drawn.
 
         A case of the fit belongs to its main cluster. A row of a catalogue of its own is folded in.
         """
         catalogue = self.data.catalogue
         if self.data.own_cases:
-            homes = self.labels.copy()
-        else:
-            rows = np.unique(self.posterior.p)
-            homes = np.full(catalogue.n_rows, NEVER)
-            homes[rows] = np.argmax(self.folds.memberships(catalogue.take(rows)), axis=1)
-        homes[self.columns.is_empty(catalogue)] = NEVER
-        return homes
+            return self.labels
+        rows = np.unique(self.posterior.p)
+        found = np.full(catalogue.n_rows, NEVER)
+        found[rows] = np.argmax(self.folds.memberships(catalogue.take(rows)), axis=1)
+        return found
 
     @cached_property
     def prototypes(self) -> np.ndarray:

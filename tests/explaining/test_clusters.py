@@ -292,7 +292,14 @@ def test_an_only_cluster_has_key_features_and_nothing_more_often_than_elsewhere(
 
 def test_a_case_with_nothing_present_that_stands_for_its_own_cluster_is_a_member():
     """Nothing else can: all members are like it."""
-    model = fit_model({"there": [True] * 20 + [False] * 20}, 2, n_iter=60, n_chains=1, alpha=0, random_state=0)
+    model = fit_model(
+        {"there": [True] * 20 + [False] * 20, "too": [True] * 20 + [False, None] * 10},
+        2,
+        n_iter=60,
+        n_chains=1,
+        alpha=0,
+        random_state=0,
+    )
     for cluster in model.explain().clusters:
         assert cluster.prototype.member
         assert model.labels_[cluster.prototype.row] == cluster.cluster

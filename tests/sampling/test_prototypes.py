@@ -22,7 +22,7 @@ def catalogue_of(home, values=None, log_weight=None, n_draws=100):
     M = len(home)
     values = np.full((M, 2), 0.5) if values is None else np.asarray(values, dtype=float)
     weight = np.zeros((M, 1)) if log_weight is None else np.asarray(log_weight, dtype=float).reshape(M, -1)
-    return Catalogue(join_cells(np.arange(M)[:, None], None), weight, np.asarray(home), values, n_draws)
+    return Catalogue(join_cells(np.arange(M)[:, None], None), weight, np.asarray(home), np.full(M, NEVER), values, n_draws)
 
 
 def drawn(*pairs):
@@ -52,6 +52,13 @@ def test_of_members_that_are_as_probable_the_most_typical_is_chosen():
 def test_empty_cases_stand_for_nothing():
     posterior = [drawn((0, 0.9), (1, 0.1)), drawn((0, 0.8), (2, 0.2))]
     assert chosen(posterior, catalogue_of([NEVER, 0, 1])) == [1, 2]
+
+
+def test_a_member_with_nothing_present_stands_for_a_cluster_of_such_cases_only():
+    """Before a case of another cluster does; a case without any value never does."""
+    posterior = [drawn((0, 0.9), (1, 0.1)), drawn((2, 0.8), (1, 0.2))]
+    of = catalogue_of([NEVER, 0, NEVER, NEVER])._replace(bare=np.array([0, NEVER, NEVER, 1]))
+    assert chosen(posterior, of) == [1, 3]
 
 
 def test_if_no_member_was_drawn_the_most_typical_one_stands_for_the_cluster():

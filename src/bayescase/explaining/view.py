@@ -37,7 +37,7 @@ class View:
         fitted, row = self.fitted, candidate.row
         ties = tuple(fitted.table_row(tie, candidate=True) for tie in candidate.ties)
         at = fitted.table_row(row, candidate=True)
-        return Prototype(at, fitted.name_of(row), candidate.probability, ties, fitted.is_member(row, s))
+        return Prototype(at, fitted.name_of(row), candidate.probability, ties, bool(fitted.belongs[row] == s))
 
     def codes(self, s: int) -> np.ndarray:
         """(D,) Codes of the prototype."""

@@ -52,6 +52,7 @@ class Catalogue(NamedTuple):
     candidates: Cells
     log_weight: np.ndarray  # (M, 1) or (M, S)
     home: np.ndarray  # (M,) the cluster that a candidate belongs to; NEVER if it is empty, or of no interest
+    bare: np.ndarray  # (M,) the same of candidates that have values, but in which nothing is present; NEVER for all others
     values: np.ndarray  # (ΣV, S) mean of φ
     n_draws: int
 
@@ -64,12 +65,17 @@ def rank_prototypes(posterior: Sequence[tuple[Candidate, ...]], of: Catalogue) -
     """For each cluster the case that stands for it, and after it the other members that were drawn, the most probable first.
 
     The most probable member stands for its cluster. If others are nearly as probable (within two standard errors, and at least
-    half as probable), the most typical of these does. If no member was drawn, the most typical member does. A cluster without
-    a member that may be chosen takes the most probable case that stands for no other cluster. A pinned prototype stays.
+    half as probable), the most typical of these does. If no member was drawn, the most typical member does. A member in which
+    nothing is present stands for its cluster only if all are like that. A cluster without a member that may be chosen takes the
+    most probable case that stands for no other cluster. A pinned prototype stays.
     """
     pinned = {s: found[0] for s, found in enumerate(posterior) if (of.prior(s) > -np.inf).sum() == 1}
     taken = {candidate.row for candidate in pinned.values()}
-    ranking = [(pinned[s],) if s in pinned else members_first(s, found, of, taken) for s, found in enumerate(posterior)]
+    bare = of._replace(home=of.bare)
+    ranking = [
+        (pinned[s],) if s in pinned else members_first(s, found, of, taken) or members_first(s, found, bare, taken)
+        for s, found in enumerate(posterior)
+    ]
     taken |= {ranked[0].row for ranked in ranking if ranked}
     for s, found in enumerate(posterior):
         if not ranking[s]:
