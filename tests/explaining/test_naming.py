@@ -20,6 +20,7 @@ def test_made_names_are_short_distinct_and_of_what_sets_the_clusters_apart(recip
 
 def test_a_name_has_as_many_words_as_fit():
     assert short_name(["a" * 12, "b" * 12, "c" * 12], 1) == f"{'a' * 12}, {'b' * 12}"
+    assert short_name(["a" * 12, "b" * SHORT, "c" * 12], 1) == f"{'a' * 12}, {'c' * 12}"
     assert short_name(["a" * SHORT, "b"], 1) == "a" * SHORT
     assert short_name(["a" * SHORT, "b"], 2) == f"{'a' * SHORT}, b"
     assert short_name([], 1) == ""

@@ -62,9 +62,8 @@ def short_name(words: Sequence[str], least: int) -> str:
     """As many of the words as fit, but at least so many."""
     name = ", ".join(words[:least])
     for word in words[least:]:
-        if len(name) + 2 + len(word) > SHORT:
-            break
-        name += f", {word}"
+        if len(name) + 2 + len(word) <= SHORT:
+            name += f", {word}"
     return name
 
 
