@@ -20,7 +20,7 @@ from sklearn.utils import ClassifierTags, Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from . import predicting
-from .errors import BayescaseError, ParameterError, Setting
+from .errors import BayescaseError, ParameterError, ParameterTypeError, Setting
 from .explaining.agreement import explain_agreement
 from .explaining.cases import explain_case
 from .explaining.clusters import explain
@@ -861,6 +861,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         if is_int(X):
             sample = self.fitted_.sample
             return explain_case(self.fitted_, int(X) if sample is None else sample.place_of(int(X)))
+        if isinstance(X, str):
+            raise ParameterTypeError("explain_case takes the row of a case, or a table with one case, not {value!r}.", value=X)
         case = self._encode(one_row(X, self.fitted_.encoding) if isinstance(X, Mapping) else X)
         if case.n_rows != 1:
             raise ParameterError("explain_case takes one case, not {n}.", n=case.n_rows)

@@ -133,10 +133,11 @@ class Fitted:
 
     def name_of(self, row: int) -> str:
         """The name of a row of the catalogue, with its number if others are called the same."""
+        number = f"{'case' if self.data.own_cases else 'candidate'} {int(row)}"
         if self.case_names is None:
-            return f"case {int(row)}"
+            return number
         name = self.case_names[int(row)]
-        return f"{name} (case {int(row)})" if name in self.shared_names else name
+        return f"{name} ({number})" if name in self.shared_names else name
 
     @cached_property
     def shared_names(self) -> frozenset[str]:

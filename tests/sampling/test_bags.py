@@ -208,3 +208,16 @@ def test_a_matrix_without_an_item_is_not_told_to_leave_out_a_column():
         BayesianCaseModel(2, **QUICK).fit(csr_matrix((5, 3)))
     with pytest.raises(ValueError, match="leave it out with"):
         BayesianCaseModel(2, **QUICK).fit({"a": ["x", "y"] * 3, "b": [[]] * 6})
+
+
+def test_candidates_in_which_there_is_nothing_are_refused():
+    bags = {"b": [["milk"], ["tea"]] * 6}
+    with pytest.raises(ParameterError, match="No candidate has an item or a value"):
+        BayesianCaseModel(2, **QUICK).fit(bags, candidates={"b": [[], []]})
+
+
+def test_a_candidate_without_a_name_is_not_taken_for_a_case():
+    model = BayesianCaseModel(2, **QUICK).fit({"b": [["milk"], ["tea"]] * 6}, candidates={"b": [["tea"], ["milk"]]})
+    assert {cluster.prototype.name for cluster in model.explain().clusters} <= {"candidate 0", "candidate 1"}
+    with pytest.raises(TypeError, match="explain_case takes the row of a case"):
+        model.explain_case("case 3")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..errors import BayescaseWarning
+from ..errors import BayescaseWarning, ParameterError
 from ..state import Codes, chunks, has_gaps
 
 SHOWN = 5  # empty rows that are named
@@ -26,8 +26,10 @@ def base_of(counts: np.ndarray, offset: np.ndarray) -> np.ndarray:
 
 
 def bar_empty(weight: np.ndarray | None, empty: np.ndarray) -> np.ndarray | None:
-    """A case whose bags are empty, and that has no value, is no candidate, unless there is no other."""
-    if not empty.any() or empty.all():
+    """A case whose bags are empty, and that has no value, is no candidate."""
+    if empty.all():
+        raise ParameterError("No candidate has an item or a value, so none can be a prototype.")
+    if not empty.any():
         return weight
     weight = np.ones((len(empty), 1)) if weight is None else weight.copy()
     barred = np.where(empty[:, None], 0.0, weight)
