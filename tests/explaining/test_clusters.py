@@ -186,6 +186,18 @@ def test_telling_values_give_every_cluster_its_turn(recipes):
             assert key == (role.key and role.value is True)
 
 
+def test_what_is_key_on_a_card_is_key_in_the_values_of_all_clusters(bags):
+    """Also where the case that is shown lacks it, because other cases were the prototype in most draws."""
+    explained = bags.explain()
+    place = {cluster.cluster: k for k, cluster in enumerate(explained.clusters)}
+    lacking = 0
+    for value in explained.values:
+        told = next(d for d in explained.cluster(value.cluster).more_often if d.words == value.words)
+        assert value.keys[place[value.cluster]] == told.key
+        lacking += told.key and not told.like_prototype
+    assert lacking, "there is such an item"
+
+
 def test_no_pair_of_values_is_told_twice(table):
     values = table.explain().values
     assert len({value.words for value in values}) == len(values)

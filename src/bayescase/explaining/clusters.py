@@ -144,7 +144,7 @@ def shared_values(view: View, used: list[int]) -> tuple[SharedValue, ...]:
             if place < len(order[s]) and len(chosen) < VALUES:
                 chosen.setdefault(set_of(view, view.told[s], order[s][place]), s)
     groups = [group(view.fitted, [s]) for s in used]
-    keys, codes = [view.keys(s) for s in used], [view.codes(s) for s in used]
+    copied = [view.copied(s) for s in used]
     found = []
     for (j, mask), s in chosen.items():
         members = view.values.offset[j] + np.flatnonzero(np.frombuffer(mask, dtype=bool))
@@ -155,7 +155,7 @@ def shared_values(view: View, used: list[int]) -> tuple[SharedValue, ...]:
                 words=view.values.words(j, members.tolist()),
                 bits=float(view.told[s].bits[j]),
                 shares=tuple(float(of.cases[members].sum() / max(of.known[j], 1)) for of in groups),
-                keys=tuple(bool(key[j] and code[j] in members) for key, code in zip(keys, codes, strict=True)),
+                keys=tuple(bool(of[members].sum() > 0.5) for of in copied),
             )
         )
     return tuple(found)

@@ -205,7 +205,7 @@ class SharedValue:
     shares : tuple of float
         Share of the cases of each cluster, as the clusters are explained.
     keys : tuple of bool
-        For each cluster, has its prototype one of the values, and is it a key feature there?
+        For each cluster, is it a key feature there, as on its card?
     """
 
     cluster: int

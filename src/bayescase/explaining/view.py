@@ -58,8 +58,12 @@ class View:
 
     def probability_of(self, s: int, chosen: np.ndarray) -> np.ndarray:
         """(D,) Probability that one of the values of the feature that are chosen is copied, whichever case is the prototype."""
-        copied = np.where(chosen, self.fitted.columns.spread(self.fitted.posterior.copied[:, s]), 0.0)
+        copied = np.where(chosen, self.copied(s), 0.0)
         return np.asarray(np.minimum(np.add.reduceat(copied, self.values.offset[:-1]), 1.0))
+
+    def copied(self, s: int) -> np.ndarray:
+        """(ΣV,) Probability that the value is copied, whichever case is the prototype."""
+        return np.asarray(self.fitted.columns.spread(self.fitted.posterior.copied[:, s]))
 
     def key_order(self, s: int) -> np.ndarray:
         """The key features, the most telling first, then those whose value is more common here than elsewhere."""

@@ -206,7 +206,7 @@ def plot_values(explanation: ModelExplanation, *, most: int = 30) -> Figure:
     bar = figure.colorbar(image, ax=ax, shrink=0.7, aspect=25, ticks=[0, 0.5, 1])
     bar.ax.set_yticklabels(["0 %", "50 %", "100 %"], fontsize=SMALL)
     handle = Rectangle((0, 0), 1, 1, fill=False, ec=ACCENT, lw=1.8)
-    figure.legend([handle], ["key feature that the prototype has"], loc="outside lower left", fontsize=SMALL, frameon=False)
+    figure.legend([handle], ["key feature"], loc="outside lower left", fontsize=SMALL, frameon=False)
     return figure
 
 
