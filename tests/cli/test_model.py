@@ -209,3 +209,11 @@ def test_clusters_get_names_that_all_commands_use(table, tmp_path):
     ):
         assert message in refused("name", model, *words)
     assert "is not a whole bayescase file" in refused("name", data, "0=x")
+
+
+def test_letters_that_the_font_of_a_picture_lacks_are_one_note(table, tmp_path):
+    data = table("a,b\n" + "".join(f"{'漢字'[i % 2]},{'仮名'[i % 2]}\n" for i in range(20)))
+    call("fit", data, "-k", 2, *SHORT, "-o", tmp_path / "m")
+    said = call("plot", tmp_path / "m", "prototypes", "-o", tmp_path / "p.png").stderr
+    assert said.count("Note: ") == 1
+    assert "lacks some letters" in said

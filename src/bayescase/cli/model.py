@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -334,6 +335,8 @@ def plot(model: str, kind: str, output: str, force: bool, cluster: int, row: str
         "history": lambda: plots.plot_history(fitted.fitted_, image_shape=shape),
     }[kind]()
     signature = {"Software" if suffix == "png" else "Creator": "bayescase"}  # so that the next picture may replace it
-    with naming(output), replacing(output) as file:
+    with naming(output), replacing(output) as file, warnings.catch_warnings(record=True) as caught:
         figure.savefig(file, format=suffix, bbox_inches="tight", metadata=signature)
+    if any(str(warning.message).startswith("Glyph") for warning in caught):
+        click.echo("Note: The font of the picture lacks some letters; they are drawn as boxes.", err=True)
     click.echo(f"The picture is in {output}.", err=True)

@@ -50,7 +50,7 @@ def advance(letter: str, weight: str) -> float:
     font = get_font(findfont(FontProperties(weight=weight)))
     font.set_size(100, 72)
     if not font.get_char_index(ord(letter)):
-        return 1.0  # the font lacks it: a box, or a letter of another font, no wider than it is high
+        return 1.2  # the font lacks it: a box, or a letter of another font, hardly wider than it is high
     return float(font.load_char(ord(letter)).linearHoriAdvance / 65536 / 100)
 
 
