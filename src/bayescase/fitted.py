@@ -233,15 +233,18 @@ class Fitted:
         """For each cluster the case that stands for it, and after it the other members that were drawn."""
         post, data = self.posterior, self.data
         n_draws = post.p.shape[0] * post.p.shape[1]
-        bare = self.columns.is_empty(data.catalogue) & (data.catalogue.x >= 0).any(axis=1)
-        bare_homes = np.where(bare, self.belongs, NEVER)
-        of = Catalogue(data.candidate_cells, data.log_weight, self.homes, bare_homes, post.values, n_draws)
+        bare, rows = np.full(len(self.homes), NEVER), np.flatnonzero(self.homes == NEVER)
+        rows = rows[(data.catalogue.x[rows] >= 0).any(axis=1)]
+        bare[rows] = self.belongs[rows]
+        of = Catalogue(data.candidate_cells, data.log_weight, self.homes, bare, post.values, n_draws)
         return rank_prototypes(self.candidates, of)
 
     @cached_property
     def homes(self) -> np.ndarray:
         """(M,) `belongs`, but NEVER for rows in which there is nothing."""
-        return np.where(self.columns.is_empty(self.data.catalogue), NEVER, self.belongs)
+        homes = self.belongs.copy()
+        homes[self.columns.is_empty(self.data.catalogue)] = NEVER
+        return homes
 
     @cached_property
     def belongs(self) -> np.ndarray:
