@@ -247,6 +247,7 @@ def predict_parts(fitted: BayesianCaseModel, source: Source, jobs: int) -> Itera
 def info(model: str, as_json: bool) -> None:
     """What is in the file MODEL: features, parameters, diagnostics."""
     from ..explaining.render.terminal import plain_table
+    from ..explaining.words import counted
     from ..sampling.problem import BAG_DEFAULTS, DEFAULTS
 
     fitted = load(model)
@@ -273,7 +274,8 @@ def info(model: str, as_json: bool) -> None:
         )
         return
     named = "with names" if fitted.case_names_ else "without names"
-    sizes = f"{len(fitted.labels_)} cases {named}, {len(features)} features, {fitted.n_clusters_} clusters"
+    sizes = f"{counted(len(fitted.labels_))} {named}, {counted(len(features), 'feature')}, "
+    sizes += counted(fitted.n_clusters_, "cluster")
     sizes += f" folded from {whole.n_clusters}" if whole else ""
     click.echo(f"{model}: {sizes}, {os.path.getsize(model) / 1e6:.1f} MB")
     chains = len(fitted.log_joint_)
