@@ -5,7 +5,7 @@
 
 from .contract import Best, Candidates, Counts, Engine, Moved, Rows
 from .cpu.jumps import MOST as MOST_MIXED
-from .cpu.jumps import Parts, Prior, count_up, gather, make_bench, settle
+from .cpu.jumps import Parts, Prior, change, differences, gather, make_bench, settle
 from .cpu.means import copied
 from .cpu.moves import Sides, Units, collect, fill_rough, split
 from .cpu.newcases import Given, fold_by_table, row_hashes, score_cases
@@ -34,11 +34,12 @@ __all__ = [
     "Units",
     "apart",
     "best_profile",
+    "change",
     "check_device",
     "check_devices",
     "collect",
     "copied",
-    "count_up",
+    "differences",
     "fill_rough",
     "fold_by_table",
     "fold_cases",

@@ -135,7 +135,7 @@ class Chain:
             self.redraw(plan, driver, *path, mix=False)
             self.sweep(plan, driver, path, path, cells=False)
             made += before != switches.nearer(self.one_each())
-            for k, chance in self.jump(plan, driver, jumps.TRIES_LEARNING, *path):
+            for k, chance in self.jump(plan, driver, jumps.TRIES_LEARNING, *path, least=jumps.HOPELESS):
                 accepted[k] += chance
                 tried[k] += 1 if chance > jumps.HOPELESS else jumps.WORSE
             share = (accepted + jumps.PRIOR[0]) / (tried + jumps.PRIOR[1])
@@ -193,11 +193,11 @@ class Chain:
             self.count()
             driver.update_p_omega(self.hyper, self.state, self.candidates, stream(plan.seed, self.number, MOVE, t))
 
-    def jump(self, plan: Plan, driver: Driver, tries: int, *path: int) -> list[tuple[int, float]]:
+    def jump(self, plan: Plan, driver: Driver, tries: int, *path: int, least: float = 0.0) -> list[tuple[int, float]]:
         """Try to go to another description; of each try the switch, and the probability that it was accepted with."""
         rng = np.random.default_rng([plan.seed, self.number, JUMP, *path])
         trial = Jumps(self.whole_cases(), self.switches, driver, self.rows, self.hyper, self.state, rng)
-        found = [trial.go() for _ in range(tries)]
+        found = [trial.go(least) for _ in range(tries)]
         if trial.made:
             self.rows.put_labels(trial.z)
             self.count()

@@ -23,7 +23,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from ..kernels import MOST_MIXED, Driver, Parts, Prior, Rows, count_up, fill_rough, gather, make_bench, settle
+from ..kernels import MOST_MIXED, Driver, Parts, Prior, Rows, change, differences, fill_rough, gather, make_bench, settle
 from ..state import Hyper, State
 from .hyper import log_tables
 from .search import named_after
@@ -59,8 +59,7 @@ class Switches(NamedTuple):
 
     def labels(self, k: int) -> np.ndarray:
         """L of number k."""
-        labels = np.unique(self.sides[2 * k : 2 * k + 2]).astype(np.int64)
-        return labels[labels >= 0]
+        return np.flatnonzero(np.bincount(self.sides[2 * k : 2 * k + 2].ravel() + 1)[1:])
 
     @property
     def differing(self) -> np.ndarray:
@@ -181,9 +180,7 @@ class Jumps(Trial):
         rng: np.random.Generator,
     ):
         super().__init__(cases, driver, rows, hyper, state, rng)
-        self.sides, self.weight, self.labels = switches.sides, np.repeat(switches.weight, 2), switches.labels
-        self.known = self.sides >= 0
-        self.size = self.known.sum(axis=1)
+        self.switches, self.weight = switches, np.repeat(switches.weight, 2)
         self.now = self.chances(self.one)
         self.may_mix = hyper.alpha > 0.0 and self.m is None
         log_prior = self.rise if self.m is None else np.zeros_like(self.rise)  # else of tables, whatever their cells
@@ -194,40 +191,46 @@ class Jumps(Trial):
 
     def chances(self, one: np.ndarray) -> np.ndarray:
         """(2K,) Of every side to be the one that is left."""
-        differ = ((self.sides != one) & self.known).sum(axis=1)
-        chance: np.ndarray = self.weight * np.exp(-SHARP * differ / self.size)
+        differ, known = np.empty((2, len(self.weight)), dtype=np.int64)
+        differences(self.switches.sides, one, differ, known)
+        chance: np.ndarray = self.weight * np.exp(-SHARP * differ / known)
         return chance / max(chance.sum(), np.finfo(float).tiny)
 
-    def go(self) -> tuple[int, float]:
-        """(the switch, the probability that a jump was accepted with)."""
-        chances = self.now
+    def go(self, least: float = 0.0) -> tuple[int, float]:
+        """(the switch, the probability that a jump was accepted with, or 0 if it is known to be below `least` and was not)."""
+        chances, barrier = self.now, float(np.log1p(-self.rng.random()))
         side = min(int(np.searchsorted(np.cumsum(chances), self.rng.random())), len(chances) - 1)
-        labels = self.labels(side // 2)
+        switch, labels = side // 2, self.switches.labels(side // 2)
+        hopeless = min(barrier, np.log(least)) if least > 0.0 else barrier
         parts, stay = self.parts(labels)
         if not len(parts.row) or chances[side] == 0.0:
-            return side // 2, 0.0
-        new, forth, back = self.settle(labels, parts, stay, side)
-        if back == -np.inf or (new == parts.at).all():
-            return side // 2, 0.0
-        n, one, m = self.n.copy(), self.one.copy(), self.m
-        n[:, labels], more = self.count(parts, new, labels, stay)
-        more -= self.count(parts, parts.at, labels, stay)[1]
-        one[parts.row] = self.one_of(parts, new, labels)
+            return switch, 0.0
+        way = Way(self, labels, parts, stay)
+        new = np.empty_like(parts.at)
+        ratio = -way.go(self.switches.sides[side ^ 1], new, to_draw=True)
+        if (new == parts.at).all():
+            return switch, 0.0
+        n, one, m = self.n[:, labels], self.one.copy(), self.m
+        ratio += change(parts, new, labels, self.prior, n, way.bench.of)
+        one[parts.row] = one_of(parts, new, labels)
         if m is not None and self.m is not None:
             of = [labels[at[parts.first[:-1]]] for at in (new, parts.at)]  # units with one label and one table
             m = self.m + np.bincount(of[0], minlength=self.S) - np.bincount(of[1], minlength=self.S)
-            more += float(log_tables(m, self.hyper.gamma) - log_tables(self.m, self.hyper.gamma))
+            ratio += float(log_tables(m, self.hyper.gamma) - log_tables(self.m, self.hyper.gamma))
         there = self.chances(one)
         if there[side ^ 1] == 0.0:
-            return side // 2, 0.0
-        ratio, sure, log_t = self.exact_ratio(labels.tolist(), n)
-        ratio += more + back - forth + float(np.log(there[side ^ 1]) - np.log(chances[side]))
-        if np.log1p(-self.rng.random()) <= ratio:
-            self.n, self.one, self.m, self.now = n, one, m, there
+            return switch, 0.0
+        evidence, sure, log_t = self.exact_ratio(labels.tolist(), n)
+        ratio += evidence + float(np.log(there[side ^ 1]) - np.log(chances[side]))
+        if ratio < hopeless:  # the way back has a probability of at most 1
+            return switch, 0.0
+        ratio += way.go(self.switches.sides[side], parts.at, to_draw=False, least=hopeless - ratio)
+        if ratio >= barrier:
+            self.n[:, labels], self.one, self.m, self.now = n, one, m, there
             self.sure, self.log_t = self.sure | sure, self.log_t | log_t
             self.z[parts.place] = labels[new]
             self.made += 1
-        return side // 2, float(np.exp(min(0.0, ratio)))
+        return switch, float(np.exp(min(0.0, ratio)))
 
     def parts(self, labels: np.ndarray) -> tuple[Parts, np.ndarray]:
         """The units of these labels, and the counts of all else."""
@@ -235,35 +238,37 @@ class Jumps(Trial):
         place = np.full(self.S + 2, -1)  # also of -1 and -2
         place[labels] = np.arange(len(labels))
         some = (place[self.one] >= 0) | (self.one == -1)
-        N, cells = int(some.sum()), int(np.diff(starts)[some].sum())
+        N, cells = int(some.sum()), int(self.cases.sizes[some].sum())
         x, where, at = np.empty(cells, np.int32), np.empty(cells, np.int64), np.empty(cells, np.int8)
         room = Parts(x, where, np.zeros(N + 1, np.int64), np.empty(N, np.int64), np.empty(N, np.bool_), at)
-        stay = np.ascontiguousarray(self.n[:, labels])
+        stay = self.n[:, labels]
         U = gather(codes, starts, self.z, self.one, place, self.may_mix, room, stay)
         end = room.first[U]
         return Parts(x[:end], where[:end], room.first[: U + 1], room.row[:U], room.whole[:U], at[:end]), stay
 
-    def settle(self, labels: np.ndarray, parts: Parts, stay: np.ndarray, side: int) -> tuple[np.ndarray, float, float]:
-        """(labels drawn for cells that leave this side, the log density of that, and that of the way back)."""
-        place = np.full(self.S + 1, -1, dtype=np.int8)
-        place[labels] = np.arange(len(labels))
-        fixed = (parts, self.driver.book, self.driver.rises, self.hyper, labels, self.prior)
-        room = (stay, make_bench(len(stay), len(labels), len(parts.x)), ROUNDS)
-        sizes = np.diff(parts.first)
-        here, there = (np.repeat(place[of[parts.row]], sizes) for of in (self.sides[side], self.sides[side ^ 1]))
-        new = np.zeros_like(parts.at)
-        u = self.rng.random((3, len(sizes) + 2 * len(new)))
-        forth = settle(*fixed, there, new, u[0], u[1], *room)
-        back = settle(*fixed, here, parts.at, u[2], np.zeros(0), *room)
-        return new, forth, back
 
-    def count(self, parts: Parts, at: np.ndarray, labels: np.ndarray, stay: np.ndarray) -> tuple[np.ndarray, float]:
-        """(the counts of these labels with the units so, the log prior of the units given β)."""
-        n = stay.copy()
-        return n, count_up(parts, at, labels, self.prior, n, np.empty(len(labels), np.int64))
+class Way:
+    """To a side, and back: units that settle near it."""
 
-    def one_of(self, parts: Parts, at: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """The label of each unit's case if it has only one, else -1."""
-        first = parts.first[:-1]
-        least, most = np.minimum.reduceat(at, first), np.maximum.reduceat(at, first)
-        return np.where(parts.whole & (least == most), labels[least], -1)
+    def __init__(self, jumps: Jumps, labels: np.ndarray, parts: Parts, stay: np.ndarray):
+        driver, self.parts = jumps.driver, parts
+        self.place = np.full(jumps.S + 1, -1, dtype=np.int8)
+        self.place[labels] = np.arange(len(labels))
+        self.sizes = np.diff(parts.first)
+        self.bench = make_bench(len(stay), len(driver.book.offset) - 1, len(labels), int(self.sizes.max()))
+        self.fixed = (parts, driver.book, driver.rises, jumps.hyper, labels, jumps.prior)
+        self.rest, self.rng = (stay, self.bench, ROUNDS), jumps.rng
+
+    def go(self, side: np.ndarray, at: np.ndarray, to_draw: bool, least: float = -np.inf) -> float:
+        """Draw labels near this side to `at`, or score what is there: the log probability, -∞ if it is below `least`."""
+        now = np.repeat(self.place[side[self.parts.row]], self.sizes)
+        key = np.uint64(self.rng.integers(1 << 63))
+        log_p: float = settle(*self.fixed, now, at, to_draw, key, *self.rest, least)
+        return log_p
+
+
+def one_of(parts: Parts, at: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """The label of each unit's case if it has only one, else -1."""
+    first = parts.first[:-1]
+    least, most = np.minimum.reduceat(at, first), np.maximum.reduceat(at, first)
+    return np.where(parts.whole & (least == most), labels[least], -1)

@@ -134,7 +134,7 @@ class Tries(Trial):
 
     def is_sure(self, labels: list[int], n: np.ndarray, rough: np.ndarray) -> bool:
         """The second step: exact evidence over rough evidence, there over here."""
-        ratio, sure, log_t = self.exact_ratio(labels, n)
+        ratio, sure, log_t = self.exact_ratio(labels, n[:, labels])
         ratio += sum(self.rough[s] - rough[s] for s in labels)
         if np.log1p(-self.rng.random()) > ratio:
             return False

@@ -32,11 +32,12 @@ class WholeCases:
     def __init__(self, data: Data):
         self.data, self.cells, self.candidates = data, data.cells, data.candidate_cells
         codes, first = self.cells
+        self.sizes = np.diff(first)
         self.gaps = codes < 0 if has_gaps(codes) else None
-        self.observed = np.diff(first)  # cells of each case
+        self.observed = self.sizes  # cells of each case
         if self.gaps is not None:
             self.observed = np.diff(np.concatenate([[0], np.cumsum(~self.gaps)])[first])
-        self.some = np.flatnonzero(np.diff(first) > 0)
+        self.some = np.flatnonzero(self.sizes > 0)
 
 
 def one_label(cases: WholeCases, z: np.ndarray, S: int) -> np.ndarray:
@@ -125,9 +126,9 @@ class Trial:
     # --- exact evidence -------------------------------------------------------------------------------------------------
 
     def exact_ratio(self, labels: list[int], n: np.ndarray) -> tuple[float, dict[int, float], dict[int, np.ndarray]]:
-        """(log evidence of these labels with counts n less that with the present ones, that of each with n, and their t)."""
-        log_t = {s: self.propose_t(s, n[:, s]) for s in labels}
-        sure = {s: self.sure_of(s, n[:, s], log_t[s]) for s in labels}
+        """(log evidence of these labels, with counts n of each, less what it is now; that of each with n, and their t)."""
+        log_t = {s: self.propose_t(s, n[:, k]) for k, s in enumerate(labels)}
+        sure = {s: self.sure_of(s, n[:, k], log_t[s]) for k, s in enumerate(labels)}
         for s in labels:
             if s not in self.sure:
                 self.log_t[s] = self.draw_t(s)

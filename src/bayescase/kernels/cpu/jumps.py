@@ -14,11 +14,14 @@ from typing import NamedTuple
 import numpy as np
 
 from ..compiling import compiled, inner
-from .moves import fill_log_phi, fill_log_phi_of
+from ..rng import categorical, derive, uniform
+from .moves import fill_likely_counts
 from .redraw import fill_chance
 
 MOST = 128  # cells of a unit that may mix
 TINY = 1e-200  # products of probabilities are kept larger
+LAST = 1 << 40  # before it the random numbers of units in the first turn that draws, from it on those of the last
+WHICH, NUMBER, EACH = range(3)  # what they decide
 
 
 class Parts(NamedTuple):
@@ -41,25 +44,27 @@ class Prior(NamedTuple):
 
 
 class Bench(NamedTuple):
-    """Room to draw in, for L labels."""
+    """Room to draw in, for L labels. φ(v) = (g(v) + n) / total, of a cell that is counted there (g(v) + n − 1) / (total − 1)."""
 
     n: np.ndarray  # (ΣV, L) int32
     g: np.ndarray  # (ΣV, L) pseudo-counts
-    new: np.ndarray  # (cells,) int8
-    log_phi: np.ndarray  # (ΣV, 2 L), in the second half without a cell of its own
-    phi: np.ndarray  # (ΣV, 2 L)
-    weight: np.ndarray  # (2 L,) of having a label, then of sharing the best one with it
-    odds: np.ndarray  # (MOST,) probability of the second label, given φ alone
-    chance: np.ndarray  # (MOST + 1, MOST + 1) that k of the first t cells take the second label, by these
-    share: np.ndarray  # (MOST,) of each number of cells that have the second
+    total: np.ndarray  # (3, J, L) Σ (g + n) of each feature, 1 / total, and 1 / (total − 1)
+    phi: np.ndarray  # (cells of the longest unit, L)
+    weight: np.ndarray  # (2, 2 L) logs, then not: of having a label, then of sharing the best one with it
+    product: np.ndarray  # (L,)
+    odds: np.ndarray  # (longest that may mix,) probability of the second label, given φ alone
+    chance: np.ndarray  # (longest that may mix + 1, + 1) that k of the first t cells take the second label, by these
+    share: np.ndarray  # (longest that may mix,) of each number of cells that have the second
     of: np.ndarray  # (L,) cells of a unit
+    new: np.ndarray  # (cells of the longest unit,) int8
 
 
-def make_bench(V: int, L: int, cells: int) -> Bench:
-    phi, g, of_cells = np.empty((2, V, 2 * L)), np.empty((V, L)), np.empty((2, MOST))
-    chance, of = np.empty((MOST + 1, MOST + 1)), np.empty(L, np.int64)
-    n, new = np.empty((V, L), np.int32), np.empty(cells, np.int8)
-    return Bench(n, g, new, phi[0], phi[1], np.empty(2 * L), of_cells[0], chance, of_cells[1], of)
+def make_bench(V: int, J: int, L: int, longest: int) -> Bench:
+    most = min(longest, MOST)
+    n, g, total, phi = np.empty((V, L), np.int32), np.empty((V, L)), np.empty((3, J, L)), np.empty((longest, L))
+    weight, product, of, new = np.empty((2, 2 * L)), np.empty(L), np.empty(L, np.int64), np.empty(longest, np.int8)
+    odds, chance, share = np.empty(most), np.empty((most + 1, most + 1)), np.empty(most + 1)
+    return Bench(n, g, total, phi, weight, product, odds, chance, share, of, new)
 
 
 @compiled
@@ -96,63 +101,52 @@ def gather(codes, first, z, one, place, may_mix, parts, n):
 
 
 @compiled
-def settle(parts, book, rises, hyper, labels, prior, now, given, launch, u, stay, bench, rounds):
+def settle(parts, book, rises, hyper, labels, prior, now, given, to_draw, key, stay, bench, rounds, least):
     """Draw which of the labels cells have, or score those that are given: the log probability of `given`.
 
     Cells begin as `now` says, -1 for none. Each unit goes to the label under which it is most probable, `rounds` times. Then
-    units are drawn in turn, each given all others, twice: the second time to `given`.
-    launch, u: uniforms of units, then two for each cell, of the two times; u (0,) if `given` is to be scored.
+    units are drawn in turn, each given all others, twice: the second time to `given`. −∞ as soon as it is below `least`.
     """
-    total, L, n, weight, may_mix = 0.0, len(labels), bench.n, bench.weight, len(prior.shared) > 0
+    log_p, L, weight, new = 0.0, len(labels), bench.weight, bench.new
     for turn in range(rounds + 2):
-        if turn <= rounds:
-            count_all(parts, now, stay, n)
-            for k in range(L):
-                fill_log_phi(book, rises, hyper, labels[k], n, k, bench.g, bench.log_phi)
-        if turn == rounds and may_mix:
-            for v in range(len(n)):
-                for k in range(2 * L):
-                    bench.phi[v, k] = exp(bench.log_phi[v, k])
+        last = turn > rounds
+        if not last:
+            count_all(parts, now, stay, bench.n)
+            fill_phi(book, rises, hyper, labels, bench)
         for i in range(len(parts.row)):
             lo, hi = parts.first[i], parts.first[i + 1]
-            a, top, norm = 0, -np.inf, 0.0
-            for k in range(L):
-                weight[k], weight[L + k] = prior.log[hi - lo, labels[k]], -np.inf
-                for c in range(lo, hi):
-                    weight[k] += bench.log_phi[parts.x[c], L + k if now[c] == k else k]
-                if weight[k] > top:
-                    a, top = k, weight[k]
+            a = weigh(parts.x, now, lo, hi, book, labels, prior, bench)
             if turn < rounds:
                 for c in range(lo, hi):
                     now[c] = a
                 continue
-            if 2 <= hi - lo < len(prior.shared):
-                for b in range(L):
-                    if b != a:
-                        weight[L + b] = weigh_mixed(parts.x, now, lo, hi, labels, prior, a, b, bench)
-                        top = max(top, weight[L + b])
+            top, norm = weight[0, a], 0.0
+            for b in range(L):
+                weight[0, L + b] = -np.inf
+                if b != a and 2 <= hi - lo < len(prior.shared):
+                    weight[0, L + b] = weigh_mixed(hi - lo, labels, prior, a, b, bench)
+                    top = max(top, weight[0, L + b])
             for k in range(2 * L):
-                norm += exp(weight[k] - top)
-            draws = launch if turn == rounds else u
-            if len(draws) > 0:
-                choice, left = a, draws[i] * norm  # a where rounding leaves none
-                for k in range(2 * L):
-                    left -= exp(weight[k] - top)
-                    if left < 0.0:
-                        choice = k
-                        break
-                put(parts.x, now, bench.new, lo, hi, labels, prior, a, choice, draws, len(parts.row), bench)
+                weight[1, k] = exp(weight[0, k] - top)
+                norm += weight[1, k]
+            if to_draw or not last:
+                put(hi - lo, labels, prior, a, derive(key, i + (LAST if last else 0)), bench)
             else:
                 for c in range(lo, hi):
-                    bench.new[c] = given[c]
-            if turn > rounds:
-                total += score(parts.x, now, bench.new, lo, hi, labels, prior, a, bench) - top - log(norm)
-            to = now if turn == rounds else given
+                    new[c - lo] = given[c]
+            if last:
+                log_p += score(hi - lo, labels, prior, a, bench) - top - log(norm)
+                if not log_p >= least:
+                    return -np.inf
             for c in range(lo, hi):
-                if bench.new[c] != now[c]:
-                    take(parts.x[c], now[c], bench.new[c], book, may_mix, bench)
-                to[c] = bench.new[c]
-    return total
+                to = new[c - lo]
+                if to != now[c]:
+                    take(parts.x[c], now[c], to, book, bench)
+                if last:
+                    given[c] = to
+                else:
+                    now[c] = to
+    return log_p
 
 
 @inner
@@ -166,41 +160,73 @@ def count_all(parts, now, stay, n):
 
 
 @inner
-def take(v, k, to, book, may_mix, bench):
-    """A cell of value v goes from one label to another: n and φ follow, of a bag with many items that of the item alone."""
-    n, g, log_phi, L, j = bench.n, bench.g, bench.log_phi, bench.n.shape[1], book.feature[v]
-    n[v, k] -= 1
-    n[v, to] += 1
-    for s in (k, to):
-        v0, v1 = book.offset[j], book.offset[j + 1]
-        if j < book.n_single:
-            fill_log_phi_of(book, n, s, j, g, log_phi)
-        else:
-            v0, v1, before = v, v + 1, n[v, s] + (1 if s == k else -1)
-            log_phi[v, s] += log(g[v, s] + n[v, s]) - log(g[v, s] + before)
-            less = log(g[v, s] + n[v, s] - 1.0) - log(g[v, s] + n[v, s]) if n[v, s] > 0 else 0.0
-            log_phi[v, L + s] = log_phi[v, s] + less
-        if may_mix:
-            for w in range(v0, v1):
-                bench.phi[w, s], bench.phi[w, L + s] = exp(log_phi[w, s]), exp(log_phi[w, L + s])
+def fill_phi(book, rises, hyper, labels, bench):
+    n, g, total = bench.n, bench.g, bench.total
+    for k in range(len(labels)):
+        for j in range(len(book.offset) - 1):
+            fill_likely_counts(book, rises, hyper, labels[k], n, k, j, g)
+            total[0, j, k] = 0.0
+            for v in range(book.offset[j], book.offset[j + 1]):
+                total[0, j, k] += g[v, k] + n[v, k]
+            fill_norm(total, j, k)
 
 
 @inner
-def weigh_mixed(x, now, lo, hi, labels, prior, a, b, bench):
+def fill_norm(total, j, k):
+    total[1, j, k], total[2, j, k] = 1.0 / total[0, j, k], 1.0 / max(total[0, j, k] - 1.0, 1e-9)
+
+
+@inner
+def take(v, k, to, book, bench):
+    """A cell of value v goes from one label to another, and φ follows."""
+    j = book.feature[v]
+    bench.n[v, k] -= 1
+    bench.n[v, to] += 1
+    bench.total[0, j, k] -= 1.0
+    bench.total[0, j, to] += 1.0
+    fill_norm(bench.total, j, k)
+    fill_norm(bench.total, j, to)
+
+
+@inner
+def weigh(x, now, lo, hi, book, labels, prior, bench):
+    """The label under which a unit is most probable; the log weight of each; φ of its cells."""
+    weight, product, phi, best = bench.weight, bench.product, bench.phi, 0
+    for k in range(len(labels)):
+        weight[0, k], product[k] = prior.log[hi - lo, labels[k]], 1.0
+    for c in range(lo, hi):
+        v, own = x[c], now[c]
+        j = book.feature[v]
+        for k in range(len(labels)):
+            one = (bench.g[v, k] + bench.n[v, k]) * bench.total[1, j, k]
+            if k == own:
+                one = (bench.g[v, k] + bench.n[v, k] - 1.0) * bench.total[2, j, k]
+            phi[c - lo, k] = one
+            product[k] *= one
+            if product[k] < TINY:
+                weight[0, k] += log(product[k])
+                product[k] = 1.0
+    for k in range(len(labels)):
+        weight[0, k] += log(product[k])
+        if weight[0, k] > weight[0, best]:
+            best = k
+    return best
+
+
+@inner
+def weigh_mixed(size, labels, prior, a, b, bench):
     """log Σ w(z) over all ways to mix a and b; share[k] ∝ that of all in which k cells have b."""
-    size, L, odds, chance, share, base, both = hi - lo, len(labels), bench.odds, bench.chance, bench.share, 0.0, 1.0
+    odds, chance, share, phi, base, both = bench.odds, bench.chance, bench.share, bench.phi, 0.0, 1.0
     total, chance[0, 0] = 0.0, 1.0
     for t in range(size):
-        v, k = x[lo + t], now[lo + t]
-        phi_b = bench.phi[v, L + b if k == b else b]
-        norm = bench.phi[v, L + a if k == a else a] + phi_b
-        p = phi_b / norm
+        norm = phi[t, a] + phi[t, b]
+        odds[t] = phi[t, b] / norm
         both *= norm
         if both < TINY:
             base += log(both)
             both = 1.0
-        odds[t] = p
-        fill_chance(chance, t, p)
+        fill_chance(chance, t, odds[t])
+    share[0] = 0.0
     for k in range(1, size):
         share[k] = prior.shared[size - k, labels[a]] * prior.shared[k, labels[b]] * chance[size, k]
         total += share[k]
@@ -208,45 +234,42 @@ def weigh_mixed(x, now, lo, hi, labels, prior, a, b, bench):
 
 
 @inner
-def put(x, now, to, lo, hi, labels, prior, a, choice, u, U, bench):
-    """A unit gets the label that was chosen, or, beyond these, shares a with another."""
-    L, size = len(labels), hi - lo
-    if choice < L:
-        for c in range(lo, hi):
-            to[c] = choice
+def put(size, labels, prior, a, key, bench):
+    """A unit gets a label, drawn by its weight, or shares a with another."""
+    L, new, odds, chance = len(labels), bench.new, bench.odds, bench.chance
+    b = categorical(bench.weight[1], 2 * L, uniform(key, WHICH))
+    if b < L:
+        for t in range(size):
+            new[t] = b
         return
-    b, k, left = choice - L, 1, 0.0
-    weigh_mixed(x, now, lo, hi, labels, prior, a, b, bench)
-    for t in range(1, size):
-        left += bench.share[t]
-    left *= u[U + len(now) + lo]
-    for t in range(1, size):
-        left -= bench.share[t]
-        if left < 0.0:
-            k = t
-            break
+    b -= L
+    weigh_mixed(size, labels, prior, a, b, bench)
+    k = categorical(bench.share, size, uniform(key, NUMBER))
     for t in range(size - 1, -1, -1):
-        takes_b = k > 0 and u[U + lo + t] * bench.chance[t + 1, k] < bench.odds[t] * bench.chance[t, k - 1]
-        to[lo + t] = b if takes_b else a
+        takes_b = k > 0 and uniform(key, EACH + t) * chance[t + 1, k] < odds[t] * chance[t, k - 1]
+        new[t] = b if takes_b else a
         k -= takes_b
 
 
 @inner
-def score(x, now, given, lo, hi, labels, prior, a, bench):
+def score(size, labels, prior, a, bench):
     """log w(z) of a unit as it is given, -∞ if it is never drawn so."""
-    L, of, total, used, other = len(labels), bench.of, 0.0, 0, a
+    L, of, new, product, total, used, other = len(labels), bench.of, bench.new, 1.0, 0.0, 0, a
     for k in range(L):
         of[k] = 0
-    for c in range(lo, hi):
-        k = given[c]
+    for t in range(size):
+        k = new[t]
         if of[k] == 0:
             used += 1
             other = k if k != a else other
         of[k] += 1
-        total += bench.log_phi[x[c], L + k if now[c] == k else k]
-    if used > 2 or (used == 2 and (of[a] == 0 or bench.weight[L + other] == -np.inf)):
+        product *= bench.phi[t, k]
+        if product < TINY:
+            total += log(product)
+            product = 1.0
+    if used > 2 or (used == 2 and (of[a] == 0 or bench.weight[0, L + other] == -np.inf)):
         return -np.inf
-    return total + log_prior(of, labels, prior)
+    return total + log(product) + log_prior(of, labels, prior)
 
 
 @inner
@@ -259,14 +282,32 @@ def log_prior(of, labels, prior):
 
 
 @compiled
-def count_up(parts, given, labels, prior, n, of):
-    """n += the counts of cells with these labels; the log prior of the units so."""
-    total = 0.0
+def change(parts, new, labels, prior, n, of):
+    """n, the counts of the labels, as they are with units so; how much more is the log prior of these."""
+    more = 0.0
     for i in range(len(parts.row)):
-        for k in range(len(labels)):
-            of[k] = 0
-        for c in range(parts.first[i], parts.first[i + 1]):
-            n[parts.x[c], given[c]] += 1
-            of[given[c]] += 1
-        total += log_prior(of, labels, prior)
-    return total
+        lo, hi = parts.first[i], parts.first[i + 1]
+        more += log_prior_of(new, lo, hi, labels, prior, of) - log_prior_of(parts.at, lo, hi, labels, prior, of)
+        for c in range(lo, hi):
+            n[parts.x[c], parts.at[c]] -= 1
+            n[parts.x[c], new[c]] += 1
+    return more
+
+
+@inner
+def log_prior_of(at, lo, hi, labels, prior, of):
+    for k in range(len(labels)):
+        of[k] = 0
+    for c in range(lo, hi):
+        of[at[c]] += 1
+    return log_prior(of, labels, prior)
+
+
+@compiled
+def differences(sides, one, differ, known):
+    """In how many of the cases that a side says something about their label is another one; and of how many it does."""
+    for k in range(len(sides)):
+        differ[k], known[k] = 0, 0
+        for i in range(len(one)):
+            known[k] += sides[k, i] >= 0
+            differ[k] += (sides[k, i] >= 0) & (sides[k, i] != one[i])
