@@ -123,7 +123,7 @@ def settle(parts, book, rises, hyper, labels, prior, now, given, to_draw, key, s
             top, norm = weight[0, a], 0.0
             for b in range(L):
                 weight[0, L + b] = -np.inf
-                if b != a and 2 <= hi - lo < len(prior.shared):
+                if last and b != a and 2 <= hi - lo < len(prior.shared):
                     weight[0, L + b] = weigh_mixed(hi - lo, labels, prior, a, b, bench)
                     top = max(top, weight[0, L + b])
             for k in range(2 * L):
@@ -307,7 +307,8 @@ def log_prior_of(at, lo, hi, labels, prior, of):
 def differences(sides, one, differ, known):
     """In how many of the cases that a side says something about their label is another one; and of how many it does."""
     for k in range(len(sides)):
-        differ[k], known[k] = 0, 0
+        n, m = 0, 0
         for i in range(len(one)):
-            known[k] += sides[k, i] >= 0
-            differ[k] += (sides[k, i] >= 0) & (sides[k, i] != one[i])
+            n += (sides[k, i] >= 0) & (sides[k, i] != one[i])
+            m += sides[k, i] >= 0
+        differ[k], known[k] = n, m
