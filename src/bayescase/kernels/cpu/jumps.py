@@ -48,10 +48,11 @@ class Bench(NamedTuple):
 
     n: np.ndarray  # (ΣV, L) int32
     g: np.ndarray  # (ΣV, L) pseudo-counts
-    total: np.ndarray  # (3, J, L) Σ (g + n) of each feature, 1 / total, and 1 / (total − 1)
-    phi: np.ndarray  # (cells of the longest unit, L)
+    total: np.ndarray  # (J, L) Σ (g + n) of each feature
+    norm: np.ndarray  # (J, L) 1 / total
+    less: np.ndarray  # (J, L) 1 / (total − 1)
+    phi: np.ndarray  # (L, cells of the longest unit)
     weight: np.ndarray  # (2, 2 L) logs, then not: of having a label, then of sharing the best one with it
-    product: np.ndarray  # (L,)
     odds: np.ndarray  # (longest that may mix,) probability of the second label, given φ alone
     chance: np.ndarray  # (longest that may mix + 1, + 1) that k of the first t cells take the second label, by these
     share: np.ndarray  # (longest that may mix,) of each number of cells that have the second
@@ -61,10 +62,10 @@ class Bench(NamedTuple):
 
 def make_bench(V: int, J: int, L: int, longest: int) -> Bench:
     most = min(longest, MOST)
-    n, g, total, phi = np.empty((V, L), np.int32), np.empty((V, L)), np.empty((3, J, L)), np.empty((longest, L))
-    weight, product, of, new = np.empty((2, 2 * L)), np.empty(L), np.empty(L, np.int64), np.empty(longest, np.int8)
+    n, g, total, phi = np.empty((V, L), np.int32), np.empty((V, L)), np.empty((3, J, L)), np.empty((L, longest))
+    weight, of, new = np.empty((2, 2 * L)), np.empty(L, np.int64), np.empty(longest, np.int8)
     odds, chance, share = np.empty(most), np.empty((most + 1, most + 1)), np.empty(most + 1)
-    return Bench(n, g, total, phi, weight, product, odds, chance, share, of, new)
+    return Bench(n, g, *total, phi, weight, odds, chance, share, of, new)
 
 
 @compiled
@@ -165,15 +166,15 @@ def fill_phi(book, rises, hyper, labels, bench):
     for k in range(len(labels)):
         for j in range(len(book.offset) - 1):
             fill_likely_counts(book, rises, hyper, labels[k], n, k, j, g)
-            total[0, j, k] = 0.0
+            total[j, k] = 0.0
             for v in range(book.offset[j], book.offset[j + 1]):
-                total[0, j, k] += g[v, k] + n[v, k]
-            fill_norm(total, j, k)
+                total[j, k] += g[v, k] + n[v, k]
+            fill_norm(bench, j, k)
 
 
 @inner
-def fill_norm(total, j, k):
-    total[1, j, k], total[2, j, k] = 1.0 / total[0, j, k], 1.0 / max(total[0, j, k] - 1.0, 1e-9)
+def fill_norm(bench, j, k):
+    bench.norm[j, k], bench.less[j, k] = 1.0 / bench.total[j, k], 1.0 / max(bench.total[j, k] - 1.0, 1e-9)
 
 
 @inner
@@ -182,34 +183,36 @@ def take(v, k, to, book, bench):
     j = book.feature[v]
     bench.n[v, k] -= 1
     bench.n[v, to] += 1
-    bench.total[0, j, k] -= 1.0
-    bench.total[0, j, to] += 1.0
-    fill_norm(bench.total, j, k)
-    fill_norm(bench.total, j, to)
+    bench.total[j, k] -= 1.0
+    bench.total[j, to] += 1.0
+    fill_norm(bench, j, k)
+    fill_norm(bench, j, to)
 
 
 @inner
 def weigh(x, now, lo, hi, book, labels, prior, bench):
     """The label under which a unit is most probable; the log weight of each; φ of its cells."""
-    weight, product, phi, best = bench.weight, bench.product, bench.phi, 0
-    for k in range(len(labels)):
-        weight[0, k], product[k] = prior.log[hi - lo, labels[k]], 1.0
-    for c in range(lo, hi):
-        v, own = x[c], now[c]
-        j = book.feature[v]
-        for k in range(len(labels)):
-            one = (bench.g[v, k] + bench.n[v, k]) * bench.total[1, j, k]
-            if k == own:
-                one = (bench.g[v, k] + bench.n[v, k] - 1.0) * bench.total[2, j, k]
-            phi[c - lo, k] = one
-            product[k] *= one
-            if product[k] < TINY:
-                weight[0, k] += log(product[k])
-                product[k] = 1.0
-    for k in range(len(labels)):
-        weight[0, k] += log(product[k])
+    weight, phi, g, n, norm, less, best = bench.weight, bench.phi, bench.g, bench.n, bench.norm, bench.less, 0
+    for label in range(len(labels)):
+        k = np.uintp(label)  # an index without a sign needs no test for being negative
+        total, product = prior.log[hi - lo, labels[label]], 1.0
+        for t in range(hi - lo):
+            c = np.uintp(lo + t)
+            v = np.uintp(x[c])
+            j = np.uintp(book.feature[v])
+            one = g[v, k] + n[v, k]
+            if now[c] == label:
+                one = (one - 1.0) * less[j, k]
+            else:
+                one *= norm[j, k]
+            phi[k, np.uintp(t)] = one
+            product *= one
+            if product < TINY:
+                total += log(product)
+                product = 1.0
+        weight[0, k] = total + log(product)
         if weight[0, k] > weight[0, best]:
-            best = k
+            best = label
     return best
 
 
@@ -219,8 +222,8 @@ def weigh_mixed(size, labels, prior, a, b, bench):
     odds, chance, share, phi, base, both = bench.odds, bench.chance, bench.share, bench.phi, 0.0, 1.0
     total, chance[0, 0] = 0.0, 1.0
     for t in range(size):
-        norm = phi[t, a] + phi[t, b]
-        odds[t] = phi[t, b] / norm
+        norm = phi[a, t] + phi[b, t]
+        odds[t] = phi[b, t] / norm
         both *= norm
         if both < TINY:
             base += log(both)
@@ -263,7 +266,7 @@ def score(size, labels, prior, a, bench):
             used += 1
             other = k if k != a else other
         of[k] += 1
-        product *= bench.phi[t, k]
+        product *= bench.phi[k, t]
         if product < TINY:
             total += log(product)
             product = 1.0
