@@ -232,7 +232,7 @@ BROKEN = {
     "moves: no second step": (MOVES, MOVES, "Tries", "if np.log1p(-self.rng.random()) > ratio:", "if False:"),
     "moves: rough evidence stays": (MOVES, MOVES, "Tries", "ratio += sum(self.rough[s] - rough[s] for s in labels)", "pass"),
     "moves: held cases move": (TRYING, TRYING, "one_label", "one[cases.data.z_held >= 0] = -2", "pass"),
-    "jumps: no way back": (JUMPS, JUMPS, "Jumps", "ratio += way.go(self.switches.sides[side]", "way.go(self.switches.sides[side]"),
+    "jumps: no way back": (JUMPS, JUMPS, "Jumps", "ratio += way.go(", "way.go("),
     "jumps: the side is forgotten": (JUMPS, JUMPS, "Jumps", " + float(np.log(there[side ^ 1]) - np.log(chances[side]))", ""),
     "jumps: prior forgotten": (JUMPS, JUMPS, "Jumps", "ratio += change(", "change("),
     "jumps: mixtures by their likelihood alone": (

@@ -11,10 +11,9 @@ import numpy as np
 
 from ..kernels import Candidates, Driver, Moved, Rows, open_engine, stream, sweeps
 from ..state import Cells, Hyper, count_observed, new_state, smallest_int
-from . import jumps
 from .diagnostics import traced
 from .hyper import count_tables, initial, instead_of_beta, log_prior, slice_log, update
-from .jumps import Jumps, RoughGain, Switches, find_switches
+from .jumps import BLOCK, HOPELESS, Jumps, RoughGain, Switches, Tally, find_switches, how_often
 from .moves import Mover
 from .plan import OFTEN, SELDOM, SMALL, Plan
 from .posterior import Accumulator, ChainDraws, exchangeable_labels
@@ -42,8 +41,8 @@ class Chain:
         self.problem = problem
         rows.start(Start(self.data, self.hyper, start, rng, problem.n_cases, plan.seed))
         self.cells: Cells | None = None  # of all cases, once they have been drawn anew
-        self.switches = Switches.none()  # between descriptions that the search for the start has met
         self.whole: WholeCases | None = None  # once there are switches
+        self.use_switches(Switches.none())  # between descriptions that the search for the start has met
         self.state = new_state(self.data, S)
         self.count()
         self.n_cells = int(self.state.n_sv.sum())
@@ -67,8 +66,8 @@ class Chain:
             self.redraw(plan, driver, t)
         if self.mover and (tries := self.mover.tries(t, whole_cases=not cells)):
             self.move(self.mover, t, plan, driver, tries)
-        if len(self.switches.weight) and cells:
-            self.jump(plan, driver, jumps.TRIES, t)
+        if cells and (tries := self.jumps_often.at(t)):
+            self.jump(plan, driver, tries, t)
         log_joint, moved = self.sweep(plan, driver, (SWEEP, t), (HYPER, t), cells)
         self.note(t, log_joint, moved, float((before != self.state.p).mean()))
         self.keep(t, plan, driver, log_joint)
@@ -120,29 +119,22 @@ class Chain:
         gain = RoughGain(self.whole_cases(), driver, self.hyper)
         return find_switches(self.one_each(), met, len(self.hyper.beta), gain, n_sure)
 
-    def learn_switches(self, switches: Switches, turn: int, plan: Plan, driver: Driver) -> list[np.ndarray]:
-        """Make sweeps of whole cases and jumps, and keep the switches whose jumps are accepted, weighed by how often they are.
+    def use_switches(self, switches: Switches) -> None:
+        self.switches = switches
+        self.jumps_often = how_often(switches, self.data.cells.sizes)
 
-        Returns descriptions that it came to, the last one first.
-        """
-        (accepted, tried, made), far = np.zeros((3, len(switches.weight))), switches.differing.astype(float) ** 2
-        came_to, share = [self.one_each()], np.full(len(far), jumps.PRIOR[0] / jumps.PRIOR[1])
-        for t in range(jumps.LEARNT):
-            self.switches = switches._replace(weight=np.where(share > jumps.LEAST, far * share, 0.0))
-            if not self.switches.weight.any():
-                break
-            path, before = (LEARN, turn * jumps.LEARNT + t), switches.nearer(self.one_each())
+    def learn_switches(self, switches: Switches, block: int, plan: Plan, driver: Driver) -> Tally:
+        """Make sweeps of whole cases and jumps: how often these are accepted."""
+        self.use_switches(switches)
+        tally, (_, tries) = Tally.none(len(switches.weight)), self.jumps_often
+        for t in range(BLOCK):
+            path, before = (LEARN, block * BLOCK + t), switches.nearer(self.one_each())
             self.redraw(plan, driver, *path, mix=False)
             self.sweep(plan, driver, path, path, cells=False)
-            made += before != switches.nearer(self.one_each())
-            for k, chance in self.jump(plan, driver, jumps.TRIES_LEARNING, *path, least=jumps.HOPELESS):
-                accepted[k] += chance
-                tried[k] += 1 if chance > jumps.HOPELESS else jumps.WORSE
-            share = (accepted + jumps.PRIOR[0]) / (tried + jumps.PRIOR[1])
-            if (t + 1) % (jumps.LEARNT // jumps.CAME_TO) == 0:
-                came_to.insert(0, self.one_each())
-        self.switches = switches.kept((made <= jumps.OFTEN * jumps.LEARNT) & (share > jumps.LEAST), far * share)
-        return came_to
+            tally.made[before != switches.nearer(self.one_each())] += 1
+            for k, chance in self.jump(plan, driver, tries, *path, least=HOPELESS):
+                tally.tell(k, chance)
+        return tally._replace(sweeps=BLOCK)
 
     @cached_property
     def seen(self) -> np.ndarray:
@@ -297,7 +289,7 @@ class Chain:
         stored = {name: arrays[f"hyper/{name}"] for name in self.hyper._fields}
         hyper: dict[str, Any] = {name: value if value.ndim else float(value) for name, value in stored.items()}
         self.hyper = Hyper(**hyper)
-        self.switches = Switches(*(arrays[f"switches/{name}"] for name in Switches._fields))
+        self.use_switches(Switches(*(arrays[f"switches/{name}"] for name in Switches._fields)))
         self.rows.restore(arrays)
         self.count()
         for name in DRAWN:

@@ -12,8 +12,8 @@ each. A jump takes a chain that is near A to B, or back:
 Units may mix two labels, as far as they have at most MOST_MIXED cells and β is not integrated out; others that mix stay.
 
 Which switch is taken, and from which side, is drawn by how alike the labels are to that side, and by a weight: how often jumps
-of that switch were accepted in sweeps before the first, times the cases that differ, squared. Weights are fixed from then on.
-Both count. The labels drawn are accepted by the exact evidence, with p, ω and φ summed out.
+of that switch were accepted in sweeps of all chains before the first, times the cases that differ, squared. Weights are fixed
+from then on. Both count. The labels drawn are accepted by the exact evidence, with p, ω and φ summed out.
 """
 
 from __future__ import annotations
@@ -31,12 +31,14 @@ from .trying import Trial, WholeCases
 
 MOST_CELLS = 50_000  # of a table: in larger ones too many cases would have to draw what they have in the other description
 MOST_LABELS = 6  # of a switch
-FEWEST, SHARE = 3, 0.25  # so many cases, or a larger share of a cluster, make a difference
+FEWEST, SHARE = 3, 0.25  # so many cases, or a larger share of a cluster, make a difference,
+OF_ALL = 0.005  # if they are so many of all cases
 ALIKE = 0.1  # switches that differ in a smaller share of their cases are one
 FOUND, MOST = 32, 128  # switches that a chain finds, and that it tries, at most
-TURNS, CAME_TO = 2, 5  # of learning, each from what was met before it; descriptions that a chain adds to that
-LEARNT = 50  # sweeps of each
-TRIES_LEARNING, TRIES = 10, 2  # in a sweep
+TURNS = 2  # of learning, each from what was met before it
+BLOCKS, BLOCK = 5, 10  # of each, of so many sweeps; weights are reckoned after every block
+TRIES, WANTED = 2, 0.1  # in a sweep, at most, and so that for each switch so many are accepted,
+ONE_TRY, ONE_CELL = 135, 0.036  # and that they take as long as sweeps do, by microseconds that were measured once
 PRIOR = (0.05, 0.5)  # as if so much had been accepted, of so many tries
 HOPELESS, WORSE = 1e-6, 3  # a try that is accepted with less counts as so many
 LEAST = 0.005  # switches with a smaller share of accepted jumps are left out,
@@ -91,9 +93,65 @@ class Switches(NamedTuple):
         nearer: np.ndarray = differ[1::2] < differ[0::2]
         return nearer
 
-    def kept(self, which: np.ndarray, weight: np.ndarray) -> Switches:
-        """Some of them, with these weights."""
-        return Switches(self.sides[np.repeat(which, 2)], weight[which])
+    def weighed(self, tally: Tally) -> Switches:
+        """With weights by what was learned, 0 for those that are hopeless."""
+        share = tally.share
+        return self._replace(weight=np.where(share > LEAST, self.differing.astype(float) ** 2 * share, 0.0))
+
+    def kept(self, which: np.ndarray) -> Switches:
+        """Some of them."""
+        return Switches(self.sides[np.repeat(which, 2)], self.weight[which])
+
+
+class Tally(NamedTuple):
+    """What was learned of each switch."""
+
+    accepted: np.ndarray  # (K,) the sum of the probabilities that tries were accepted with
+    tried: np.ndarray  # (K,)
+    made: np.ndarray  # (K,) how often sweeps went to the other side by themselves
+    sweeps: int
+
+    @classmethod
+    def none(cls, K: int) -> Tally:
+        return cls(*np.zeros((3, K)), 0)
+
+    def plus(self, others: Sequence[Tally]) -> Tally:
+        return Tally(*(sum(of) for of in zip(self, *others, strict=True)))
+
+    def tell(self, k: int, chance: float) -> None:
+        """A try of number k would have been accepted with this probability."""
+        self.accepted[k] += chance
+        self.tried[k] += 1 if chance > HOPELESS else WORSE
+
+    @property
+    def share(self) -> np.ndarray:
+        """(K,) Of tries that are accepted."""
+        share: np.ndarray = (self.accepted + PRIOR[0]) / (self.tried + PRIOR[1])
+        return share
+
+
+class HowOften(NamedTuple):
+    """In every so many sweeps so many tries."""
+
+    every: int
+    tries: int
+
+    def at(self, t: int) -> int:
+        return self.tries if t % self.every == 0 else 0
+
+
+def how_often(switches: Switches, sizes: np.ndarray) -> HowOften:
+    """By how many are accepted, and what a try and a sweep take; cases have so many cells."""
+    weight = switches.weight
+    if not weight.any():
+        return HowOften(1, 0)
+    known = switches.sides.reshape(len(weight), 2, -1) >= 0
+    labels = np.array([len(switches.labels(k)) for k in range(len(known))])
+    costs = ONE_TRY + ONE_CELL * labels * (known.any(axis=1) @ sizes)
+    share = weight / switches.differing.astype(float) ** 2
+    one_try, sweep = float(np.average(costs, weights=weight)), 300 + 0.03 * float(sizes.sum())
+    tries = min(TRIES, sweep / one_try, WANTED * np.count_nonzero(weight) / float(np.average(share, weights=weight)))
+    return HowOften(max(1, round(1 / tries)), max(1, round(tries)))
 
 
 def find_switches(best: np.ndarray, others: Sequence[np.ndarray], S: int, gain: Gain, n_sure: int = 0) -> Switches:
@@ -132,7 +190,8 @@ def exchanging(a: np.ndarray, b: np.ndarray, S: int) -> list[list[int]]:
     small = np.minimum(shared.sum(axis=1)[:, None], shared.sum(axis=0)[None, :])
     np.fill_diagonal(shared, 0)
     group = np.arange(S)
-    for s, t in np.argwhere((shared >= FEWEST) | (shared > SHARE * small)):
+    telling = (shared >= FEWEST) | (shared > SHARE * small)
+    for s, t in np.argwhere(telling & (shared >= OF_ALL * len(a))):
         group[group == group[t]] = group[s]
     groups = [np.flatnonzero(group == g).tolist() for g in np.unique(group)]
     return [labels for labels in groups if 2 <= len(labels) <= MOST_LABELS]

@@ -21,7 +21,7 @@ from . import checkpoint as checkpoints
 from .chain import Chain
 from .checkpoint import Stage
 from .diagnostics import TRACED, diagnose, is_settled, traced
-from .jumps import TURNS, together
+from .jumps import BLOCKS, OFTEN, TURNS, Switches, Tally, together
 from .moves import Mover
 from .plan import Plan, Round
 from .posterior import ChainDraws, compare
@@ -119,19 +119,39 @@ class Run:
         begun = [chain for chain, labels in zip(self.chains, found, strict=True) if labels]
         if self.plan.moves != "jumps" or not begun:
             return
-        S, found = len(self.problem.hyper.beta), [labels for labels in found if labels]
+        self.find_switches(begun, [labels for labels in found if labels])
+
+    def find_switches(self, chains: list[Chain], found: list[list[np.ndarray]]) -> None:
+        """What chains may jump between, and how often they should try: all learn it together.
+
+        found: of each chain the labels that it has, then others that it met. Switches are named after the first chain.
+        """
+        S, switches = len(self.problem.hyper.beta), Switches.none()
         for turn in range(TURNS):
             now, met = [labels[0] for labels in found], [one for labels in found for one in labels[1:]]
-            of_each = self.each(lambda chain, driver: chain.find_switches([*now, *met], len(now), driver), begun)
+            names = [renamed(now[0].astype(np.int64), one.astype(np.int64), S) for one in now]
+            of_each = self.each(lambda chain, driver: chain.find_switches([*now, *met], len(now), driver), chains)
+            known = [switches] if turn else []
+            switches = together(known + [of.named(to) for of, to in zip(of_each, names, strict=True)])
+            tally, found = Tally.none(len(switches.weight)), [[] for _ in chains]
+            for block in range(turn * BLOCKS, (turn + 1) * BLOCKS):
+                now_weighed = switches.weighed(tally)
+                if not now_weighed.weight.any():
+                    break
 
-            def learn(number: int, driver: Driver) -> list[np.ndarray]:
-                chain, mine = begun[number], now[number].astype(np.int64)
-                names = [renamed(mine, theirs.astype(np.int64), S) for theirs in now]
-                known = [chain.switches] if turn else []
-                switches = together(known + [of.named(to) for of, to in zip(of_each, names, strict=True)])
-                return chain.learn_switches(switches, turn, self.plan, driver)
+                def learn(number: int, driver: Driver) -> Tally:
+                    named = now_weighed.named(np.argsort(names[number]))
+                    return chains[number].learn_switches(named, block, self.plan, driver)
 
-            found = self.each(learn, range(len(begun)))
+                tally = tally.plus(self.each(learn, range(len(chains))))
+                for labels, chain in zip(found, chains, strict=True):
+                    labels.insert(0, chain.one_each())
+            switches = switches.weighed(tally)
+            switches = switches.kept((switches.weight > 0.0) & (tally.made <= OFTEN * tally.sweeps))
+            if not all(found):
+                break
+        for chain, to in zip(chains, names, strict=True):
+            chain.use_switches(switches.named(np.argsort(to)))
 
     def next_stage(self) -> Stage:
         """The stage after one more sweep. At the end of a round it is time to ask whether there should be another."""

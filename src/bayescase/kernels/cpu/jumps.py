@@ -44,7 +44,10 @@ class Prior(NamedTuple):
 
 
 class Bench(NamedTuple):
-    """Room to draw in, for L labels. φ(v) = (g(v) + n) / total, of a cell that is counted there (g(v) + n − 1) / (total − 1)."""
+    """Room to draw in, for L labels.
+
+    φ(v) = (g(v) + n) / total; of a cell that is counted there (g(v) + n − 1) / (total − 1)
+    """
 
     n: np.ndarray  # (ΣV, L) int32
     g: np.ndarray  # (ΣV, L) pseudo-counts
