@@ -94,13 +94,17 @@ class ClusterEvidence:
         on = items[state.omega[s, self.book.column[items]]]
         return self.log_beta(self.total(on, np.ones(len(on))), self.bag_sizes(state.n_sv[:, s]), rng)
 
-    def propose_t(self, s: int, n: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """log t from the counts alone."""
-        return self.log_beta(WIDER * self.likely_total(s, n), WIDER * self.bag_sizes(n), rng)
+    def propose_t(self, s: int, n: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, float]:
+        """log t from the counts alone, and the log density of that."""
+        a, b = WIDER * self.likely_total(s, n), WIDER * self.bag_sizes(n)
+        log_t = self.log_beta(a, b, rng)
+        return log_t, self.log_density(a, b, log_t)
 
     def log_density_t(self, s: int, n: np.ndarray, log_t: np.ndarray) -> float:
         """Of t as `propose_t` draws it."""
-        a, b = WIDER * self.likely_total(s, n), WIDER * self.bag_sizes(n)
+        return self.log_density(WIDER * self.likely_total(s, n), WIDER * self.bag_sizes(n), log_t)
+
+    def log_density(self, a: np.ndarray, b: np.ndarray, log_t: np.ndarray) -> float:
         some = b > 0
         a, b, log_t = a[some], b[some], log_t[some]
         return float(((a - 1.0) * log_t + (b - 1.0) * np.log1p(-np.exp(log_t)) - betaln(a, b)).sum())

@@ -121,7 +121,7 @@ class Chain:
 
     def use_switches(self, switches: Switches) -> None:
         self.switches = switches
-        self.jumps_often = how_often(switches, self.data.cells.sizes)
+        self.jumps_often = how_often(switches, self.data.cells.sizes, self.data.bags is not None)
 
     def learn_switches(self, switches: Switches, block: int, plan: Plan, driver: Driver) -> Tally:
         """Make sweeps of whole cases and jumps: how often these are accepted."""

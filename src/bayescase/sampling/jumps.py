@@ -38,7 +38,7 @@ FOUND, MOST = 32, 128  # switches that a chain finds, and that it tries, at most
 TURNS = 2  # of learning, each from what was met before it
 BLOCKS, BLOCK = 5, 10  # of each, of so many sweeps; weights are reckoned after every block
 TRIES, WANTED = 2, 0.1  # in a sweep, at most, and so that for each switch so many are accepted,
-ONE_TRY, ONE_CELL = 135, 0.036  # and that they take as long as sweeps do, by microseconds that were measured once
+ONE_TRY, WITH_BAGS, ONE_CELL = 135, 600, 0.036  # and that they take as long as sweeps do, by microseconds that were measured once
 PRIOR = (0.05, 0.5)  # as if so much had been accepted, of so many tries
 HOPELESS, WORSE = 1e-6, 3  # a try that is accepted with less counts as so many
 LEAST = 0.005  # switches with a smaller share of accepted jumps are left out,
@@ -140,14 +140,14 @@ class HowOften(NamedTuple):
         return self.tries if t % self.every == 0 else 0
 
 
-def how_often(switches: Switches, sizes: np.ndarray) -> HowOften:
+def how_often(switches: Switches, sizes: np.ndarray, bags: bool) -> HowOften:
     """By how many are accepted, and what a try and a sweep take; cases have so many cells."""
     weight = switches.weight
     if not weight.any():
         return HowOften(1, 0)
     known = switches.sides.reshape(len(weight), 2, -1) >= 0
     labels = np.array([len(switches.labels(k)) for k in range(len(known))])
-    costs = ONE_TRY + ONE_CELL * labels * (known.any(axis=1) @ sizes)
+    costs = (WITH_BAGS if bags else ONE_TRY) + ONE_CELL * labels * (known.any(axis=1) @ sizes)
     share = weight / switches.differing.astype(float) ** 2
     one_try, sweep = float(np.average(costs, weights=weight)), 300 + 0.03 * float(sizes.sum())
     tries = min(TRIES, sweep / one_try, WANTED * np.count_nonzero(weight) / float(np.average(share, weights=weight)))

@@ -127,24 +127,27 @@ class Trial:
 
     def exact_ratio(self, labels: list[int], n: np.ndarray) -> tuple[float, dict[int, float], dict[int, np.ndarray]]:
         """(log evidence of these labels, with counts n of each, less what it is now; that of each with n, and their t)."""
-        log_t = {s: self.propose_t(s, n[:, k]) for k, s in enumerate(labels)}
-        sure = {s: self.sure_of(s, n[:, k], log_t[s]) for k, s in enumerate(labels)}
+        proposed = {s: self.evidence_with(s, n[:, k]) for k, s in enumerate(labels)}
         for s in labels:
             if s not in self.sure:
-                self.log_t[s] = self.draw_t(s)
-                self.sure[s] = self.sure_of(s, self.n[:, s], self.log_t[s])
+                self.log_t[s], self.sure[s] = self.evidence_now(s)
+        log_t, sure = ({s: of[k] for s, of in proposed.items()} for k in range(2))
         return sum(sure[s] - self.sure[s] for s in labels), sure, log_t
 
-    def sure_of(self, s: int, n: np.ndarray, log_t: np.ndarray) -> float:
-        """The exact log evidence; of bags with t, over the density that t is proposed with."""
-        return self.exact.of(s, n, log_t) - (self.exact.log_density_t(s, n, log_t) if len(log_t) else 0.0)
+    # The log evidence of bags is that with some t, over the density that t is proposed with
 
-    def propose_t(self, s: int, n: np.ndarray) -> np.ndarray:
-        return self.exact.propose_t(s, n, self.rng) if self.driver.book.n_bags else np.zeros(0)
+    def evidence_with(self, s: int, n: np.ndarray) -> tuple[np.ndarray, float]:
+        """(t of label s, the log evidence), with counts n."""
+        log_t, density = self.exact.propose_t(s, n, self.rng) if self.driver.book.n_bags else (np.zeros(0), 0.0)
+        return log_t, self.exact.of(s, n, log_t) - density
 
-    def draw_t(self, s: int) -> np.ndarray:
-        """t of a cluster as it is, given its prototype and subspace."""
-        return self.exact.draw_t(s, self.state, self.rng) if self.driver.book.n_bags else np.zeros(0)
+    def evidence_now(self, s: int) -> tuple[np.ndarray, float]:
+        """(t, the log evidence) of a cluster as it is, t drawn given its prototype and subspace."""
+        n, log_t, density = self.n[:, s], np.zeros(0), 0.0
+        if self.driver.book.n_bags:
+            log_t = self.exact.draw_t(s, self.state, self.rng)
+            density = self.exact.log_density_t(s, n, log_t)
+        return log_t, self.exact.of(s, n, log_t) - density
 
 
 def unit_counts(units: Units, at: np.ndarray, V: int, L: int) -> np.ndarray:
