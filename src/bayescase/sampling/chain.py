@@ -13,7 +13,7 @@ from ..kernels import Candidates, Driver, Moved, Rows, open_engine, stream, swee
 from ..state import Cells, Hyper, count_observed, new_state, smallest_int
 from .diagnostics import traced
 from .hyper import count_tables, initial, instead_of_beta, log_prior, slice_log, update
-from .jumps import BLOCK, HOPELESS, Jumps, RoughGain, Switches, Tally, find_switches, how_often
+from .jumps import BLOCK, HOPELESS, MORE, Jumps, RoughGain, Switches, Tally, find_switches, how_often
 from .moves import Mover
 from .plan import OFTEN, SELDOM, SMALL, Plan
 from .posterior import Accumulator, ChainDraws, exchangeable_labels
@@ -132,7 +132,7 @@ class Chain:
             self.redraw(plan, driver, *path, mix=False)
             self.sweep(plan, driver, path, path, cells=False)
             tally.made[before != switches.nearer(self.one_each())] += 1
-            for k, chance in self.jump(plan, driver, tries, *path, least=HOPELESS):
+            for k, chance in self.jump(plan, driver, MORE * tries, *path, least=HOPELESS):
                 tally.tell(k, chance)
         return tally._replace(sweeps=BLOCK)
 
@@ -204,10 +204,8 @@ class Chain:
 
     def every(self, plan: Plan) -> int:
         """Sweeps from one redraw to the next: jumps, and a learned α, need them more often."""
-        if len(self.switches.weight):
-            return 1
         often = OFTEN if self.n_cells <= SMALL else SELDOM
-        return often // 2 if "alpha" in self.learn.names else often
+        return often // 2 if len(self.switches.weight) or "alpha" in self.learn.names else often
 
     def redraw(self, plan: Plan, driver: Driver, *path: int, mix: bool = True) -> None:
         """Draw cases with one label anew as a whole, and, to mix, two labels of each case jointly, a learned α with them."""

@@ -37,6 +37,7 @@ ALIKE = 0.1  # switches that differ in a smaller share of their cases are one
 FOUND, MOST = 32, 128  # switches that a chain finds, and that it tries, at most
 TURNS = 2  # of learning, each from what was met before it
 BLOCKS, BLOCK = 5, 10  # of each, of so many sweeps; weights are reckoned after every block
+MORE = 2  # times as many tries as afterwards
 TRIES, WANTED = 2, 0.1  # in a sweep, at most, and so that for each switch so many are accepted,
 ONE_TRY, WITH_BAGS, ONE_CELL = 135, 600, 0.036  # and that they take as long as sweeps do, by microseconds that were measured once
 PRIOR = (0.05, 0.5)  # as if so much had been accepted, of so many tries
@@ -128,6 +129,13 @@ class Tally(NamedTuple):
         """(K,) Of tries that are accepted."""
         share: np.ndarray = (self.accepted + PRIOR[0]) / (self.tried + PRIOR[1])
         return share
+
+
+    @property
+    def to_keep(self) -> np.ndarray:
+        """(K,) Was any try likely to be accepted, and do sweeps not go there by themselves?"""
+        keep: np.ndarray = (self.accepted > LEAST) & (self.made <= OFTEN * self.sweeps)
+        return keep
 
 
 class HowOften(NamedTuple):

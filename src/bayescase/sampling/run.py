@@ -21,7 +21,7 @@ from . import checkpoint as checkpoints
 from .chain import Chain
 from .checkpoint import Stage
 from .diagnostics import TRACED, diagnose, is_settled, traced
-from .jumps import BLOCKS, OFTEN, TURNS, Switches, Tally, together
+from .jumps import BLOCKS, TURNS, Switches, Tally, together
 from .moves import Mover
 from .plan import Plan, Round
 from .posterior import ChainDraws, compare
@@ -147,7 +147,7 @@ class Run:
                 for labels, chain in zip(found, chains, strict=True):
                     labels.insert(0, chain.one_each())
             switches = switches.weighed(tally)
-            switches = switches.kept((switches.weight > 0.0) & (tally.made <= OFTEN * tally.sweeps))
+            switches = switches.kept(tally.to_keep & (switches.weight > 0.0))
             if not all(found):
                 break
         for chain, to in zip(chains, names, strict=True):
