@@ -7,7 +7,7 @@ import pytest
 
 from bayescase import BayesianCaseModel, ParameterError
 from bayescase.sampling.chain import Chain
-from bayescase.sampling.jumps import Switches, find_switches, together
+from bayescase.sampling.jumps import Switches, Tally, find_switches, how_often, together
 
 BEST = np.repeat([0, 1, 2], [10, 8, 6])
 
@@ -64,10 +64,49 @@ def test_switches_of_other_chains_are_named_alike_and_none_is_twice():
 
 
 def test_some_are_kept_with_their_sides():
-    switches = Switches(np.arange(6)[:, None] * np.ones(4, dtype=np.int8), np.ones(3))
-    kept = switches.kept(np.array([True, False, True]), np.array([0.5, 1.0, 2.0]))
+    switches = Switches(np.arange(6)[:, None] * np.ones(4, dtype=np.int8), np.array([0.5, 1.0, 2.0]))
+    kept = switches.kept(np.array([True, False, True]))
     assert kept.weight.tolist() == [0.5, 2.0]
     assert kept.sides[:, 0].tolist() == [0, 1, 4, 5]
+
+
+def test_what_is_learned_weighs_switches():
+    """By the share of tries that are accepted, and the cases that differ, squared; hopeless ones weigh nothing and go."""
+    sides = np.zeros((6, 10), dtype=np.int8)
+    sides[1, :4] = sides[3, :2] = sides[5, :6] = 1
+    tally = Tally.none(3)
+    for _ in range(20):
+        tally.tell(0, 0.5)
+        tally.tell(1, 0.25)
+        tally.tell(2, 0.0)
+    both = tally.plus(tally).plus(tally)
+    weight = Switches(sides, np.ones(3)).weighed(both).weight
+    assert weight[0] / weight[1] == pytest.approx(8.0, rel=0.05)
+    assert weight[2] == 0.0
+    assert both.to_keep.tolist() == [True, True, False]
+    both.made[0] = 2
+    assert both._replace(sweeps=30).to_keep.tolist() == [False, True, False]  # sweeps go there by themselves
+
+
+def test_tries_take_as_long_as_sweeps_and_are_no_more_than_needed():
+    sides = np.array([np.arange(400) % 2, np.arange(400) // 200], dtype=np.int8)
+
+    def often(share, cells, bags=False):
+        switches = Switches(sides, np.array([200.0**2 * share]))
+        return how_often(switches, np.full(400, cells), bags)
+
+    assert often(0.01, 1) == (1, 2)
+    assert often(0.5, 1) == (5, 1)
+    assert often(0.01, 50).every > 1
+    assert often(0.01, 1, bags=True).every > 1
+    assert [often(0.5, 1).at(t) for t in range(6)] == [1, 0, 0, 0, 0, 1]
+    assert how_often(Switches.none(), np.full(400, 9), False).at(0) == 0
+
+
+def test_few_of_many_cases_make_no_difference():
+    many = np.repeat([0, 1], 1000)
+    three = np.where(np.arange(2000) < 3, 1, many)
+    assert not len(find_switches(many, [three], 2, gain).weight)
 
 
 def test_which_side_is_nearer():
@@ -89,7 +128,7 @@ def two_ways():
 def fit(x, monkeypatch=None, **how):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return BayesianCaseModel(2, n_iter=300, n_init=8, n_chains=2, random_state=0, **how).fit(x)
+        return BayesianCaseModel(2, **{"n_iter": 300, "n_init": 8, "n_chains": 2, "random_state": 0} | how).fit(x)
 
 
 def ways_taken(model, monkeypatch, x):
@@ -112,7 +151,7 @@ def test_chains_go_to_and_fro(two_ways, monkeypatch):
     settings = {"n_iter": 300, "n_init": 8, "n_chains": 2, "random_state": 0, "n_jobs": 1}
     with warnings.catch_warnings(), monkeypatch.context() as patch:
         warnings.simplefilter("ignore")
-        plain = ways_taken(BayesianCaseModel(2, **settings), patch, two_ways)
+        plain = ways_taken(BayesianCaseModel(2, moves="cases", **settings), patch, two_ways)
     with warnings.catch_warnings(), monkeypatch.context() as patch:
         warnings.simplefilter("ignore")
         jumping = ways_taken(BayesianCaseModel(2, moves="jumps", **settings), patch, two_ways)
@@ -159,6 +198,14 @@ def test_jumps_need_a_search(two_ways, how, says):
         BayesianCaseModel(2, moves="jumps", **{"n_iter": 300, **how}).fit(two_ways)
 
 
+@pytest.mark.parametrize(
+    ("how", "like"),
+    [({}, "jumps"), ({"n_init": 1}, "cases"), ({"init": "cells"}, "cases"), ({"sampler": "collapsed"}, "none")],
+)
+def test_small_tables_have_jumps_by_default_if_there_is_a_search(two_ways, how, like):
+    assert np.array_equal(fit(two_ways, **how).log_joint_, fit(two_ways, moves=like, **how).log_joint_)
+
+
 def test_large_tables_have_no_jumps():
     with pytest.raises(ParameterError, match="at most 50,000 cells; these have 50,020"):
         BayesianCaseModel(2, moves="jumps").fit(np.arange(50_020).reshape(-1, 20) % 3)
@@ -167,11 +214,11 @@ def test_large_tables_have_no_jumps():
 @pytest.mark.parametrize(
     ("how", "could"),
     [
-        ({}, True),
-        ({"moves": "jumps"}, False),
+        ({}, False),
+        ({"moves": "cases"}, True),
         ({"moves": "clusters"}, False),
-        ({"n_init": 1}, False),
-        ({"init": "cells"}, False),
+        ({"moves": "cases", "n_init": 1}, False),
+        ({"moves": "cases", "init": "cells"}, False),
     ],
 )
 def test_which_fits_could_have_jumped(two_ways, how, could):

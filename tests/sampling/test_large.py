@@ -147,6 +147,19 @@ def test_starts_are_searched_as_in_memory(settings, most, tmp_path, monkeypatch)
     assert not np.array_equal(plain.log_joint_, wanted.log_joint_)
 
 
+@pytest.mark.filterwarnings("ignore:All |ignore:The ")
+def test_chains_jump_as_in_memory(tmp_path):
+    """Cases that fall in two by the first features, or by the others."""
+    rng = np.random.default_rng(0)
+    x = np.repeat(rng.integers(2, size=(60, 1)), 4, axis=1)
+    x = np.where(rng.random(x.shape) < 0.15, 1 - x, x)
+    cases = pa.table({f"f{j}": values.astype(str) for j, values in enumerate(np.concatenate([x, x[::-1]], axis=1).T)})
+    settings = {"n_clusters": 2, "n_chains": 2, "n_init": 8} | QUICK | {"n_iter": 40}
+    wanted = BayesianCaseModel(**settings).fit(cases)
+    check_same(BayesianCaseModel(**settings, n_jobs=2).fit(written(cases, tmp_path)), wanted)
+    assert not np.array_equal(BayesianCaseModel(**settings, moves="cases").fit(cases).log_joint_, wanted.log_joint_)
+
+
 def test_equal_cases_have_equal_memberships_however_few_are_compared_at_a_time(tmp_path, monkeypatch):
     cases = pa.concat_tables([table(150)] * 3)
     monkeypatch.setattr(large, "EQUALS_BYTES", 2000)

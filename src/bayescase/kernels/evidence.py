@@ -25,13 +25,14 @@ class ClusterEvidence:
         self.data, self.candidates, self.driver, self.hyper, self.book = data, candidates, driver, hyper, data.book
         driver.use(hyper)
         P, V = self.book.n_single, int(self.book.offset[-1])
-        self.adds = alone((V + 1) * lanes_for(1), dtype=np.float32)
-        self.tables = EvidenceTables(np.zeros((V, 1)), Copies(self.adds, np.zeros((P, 1))))
-        self.part = np.zeros(P)
-        self.bags = make_bag_tables(self.book, 1)
         self.log_weight = np.ascontiguousarray(data.log_weight.T)
         self.values, self.found = np.empty(V + 1), np.empty(len(candidates.first) - 1)
-        self.sizes = hyper.lam * np.diff(self.book.offset)[P:]  # G_0 of each bag
+        if self.book.n_bags:
+            self.adds = alone((V + 1) * lanes_for(1), dtype=np.float32)
+            self.tables = EvidenceTables(np.zeros((V, 1)), Copies(self.adds, np.zeros((P, 1))))
+            self.part = np.zeros(P)
+            self.bags = make_bag_tables(self.book, 1)
+            self.sizes = hyper.lam * np.diff(self.book.offset)[P:]  # G_0 of each bag
 
     def of(self, s: int, n: np.ndarray, log_t: np.ndarray) -> float:
         """Of label s with counts n (ΣV,); log_t per bag, 0 for a bag without cells."""

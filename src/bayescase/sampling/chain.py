@@ -98,21 +98,21 @@ class Chain:
         if kind is None or plan.n_init <= 1:
             return []
         few = few_cases(self.data, problem.n_cases, plan.seed)
-        met: list[np.ndarray] = []
+        met: list[np.ndarray] | None = [] if plan.moves == "jumps" and len(few.x) == problem.n_cases else None
         if few is self.data and problem.stored is None:
-            best = self.find(plan, driver, kind, met if plan.moves == "jumps" else None)
+            best = self.find(plan, driver, kind, met)
         else:
             engine = open_engine(few, len(self.hyper.beta), 1, driver.threads.n_blocks, self.rows.device)
             small = problem._replace(data=few, n_i=count_observed(few.x, few.bags), stored=None)
             own = Driver(few, small.n_i, small.hyper, engine.threads)
             try:
-                best = Chain(number, small, engine.rows(0), engine.candidates, own, None).find(plan, own, kind)
+                best = Chain(number, small, engine.rows(0), engine.candidates, own, None).find(plan, own, kind, met)
             finally:
                 engine.close()
         rng = np.random.default_rng([plan.seed, number, SEARCH])  # nothing is drawn: all labels are found
         start = Start(self.data, best.hyper, "seeded", rng, problem.n_cases, plan.seed, best.labels)
         self.begin(start, best.hyper, driver, stream(plan.seed, number, SEARCH, n_runs(plan.n_init), SHORT))
-        return [best.labels, *met]
+        return [best.labels, *(met or [])]
 
     def find_switches(self, met: list[np.ndarray], n_sure: int, driver: Driver) -> Switches:
         """From the labels that cases have here to others."""

@@ -39,7 +39,11 @@ TURNS = 2  # of learning, each from what was met before it
 BLOCKS, BLOCK = 5, 10  # of each, of so many sweeps; weights are reckoned after every block
 MORE = 2  # times as many tries as afterwards
 TRIES, WANTED = 2, 0.1  # in a sweep, at most, and so that for each switch so many are accepted,
-ONE_TRY, WITH_BAGS, ONE_CELL = 135, 600, 0.036  # and that they take as long as sweeps do, by microseconds that were measured once
+ONE_TRY, WITH_BAGS, ONE_CELL = (
+    135,
+    600,
+    0.036,
+)  # and that they take as long as sweeps do, by microseconds that were measured once
 PRIOR = (0.05, 0.5)  # as if so much had been accepted, of so many tries
 HOPELESS, WORSE = 1e-6, 3  # a try that is accepted with less counts as so many
 LEAST = 0.005  # switches with a smaller share of accepted jumps are left out,
@@ -114,10 +118,12 @@ class Tally(NamedTuple):
 
     @classmethod
     def none(cls, K: int) -> Tally:
-        return cls(*np.zeros((3, K)), 0)
+        return cls(np.zeros(K), np.zeros(K), np.zeros(K), 0)
 
-    def plus(self, others: Sequence[Tally]) -> Tally:
-        return Tally(*(sum(of) for of in zip(self, *others, strict=True)))
+    def plus(self, other: Tally) -> Tally:
+        return Tally(
+            self.accepted + other.accepted, self.tried + other.tried, self.made + other.made, self.sweeps + other.sweeps
+        )
 
     def tell(self, k: int, chance: float) -> None:
         """A try of number k would have been accepted with this probability."""
@@ -129,7 +135,6 @@ class Tally(NamedTuple):
         """(K,) Of tries that are accepted."""
         share: np.ndarray = (self.accepted + PRIOR[0]) / (self.tried + PRIOR[1])
         return share
-
 
     @property
     def to_keep(self) -> np.ndarray:

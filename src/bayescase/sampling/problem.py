@@ -223,12 +223,11 @@ def make_plan(settings: Settings, labels: np.ndarray | None, one_label: bool, se
         single_label=tuple(whole_cases if labels is None and start != "cells" else 0 for start in starts),
         keep_draws=bool(settings.keep_draws),
         seed=seed,
-        moves=what_moves(settings, size[0]),
         n_init=n_init,
     )
-    if plan.moves == "jumps":
+    if settings.moves == "jumps":
         check_jumps(settings, size[0], plan.searches)
-    return plan
+    return plan._replace(moves=what_moves(settings, size[0], plan.searches))
 
 
 def check_jumps(settings: Settings, n_cells: int, searches: bool) -> None:
@@ -246,11 +245,13 @@ def check_jumps(settings: Settings, n_cells: int, searches: bool) -> None:
         )
 
 
-def what_moves(settings: Settings, n_cells: int) -> str:
-    """ "auto": cases, by the sampler "rows", if the table is not too large."""
+def what_moves(settings: Settings, n_cells: int, searches: bool) -> str:
+    """ "auto", by the sampler "rows": jumps in small tables, if there is a search for the start, cases in larger ones."""
     if settings.moves != "auto":
         return settings.moves
-    return "cases" if settings.sampler == "rows" and n_cells <= MOST_CELLS else "none"
+    if settings.sampler != "rows" or n_cells > MOST_CELLS:
+        return "none"
+    return "jumps" if searches and n_cells <= JUMP_CELLS else "cases"
 
 
 # --- priors --------------------------------------------------------------------------------------------------------------

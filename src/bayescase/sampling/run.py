@@ -9,6 +9,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import reduce
 from queue import SimpleQueue
 from types import FrameType
 from typing import Any, NamedTuple
@@ -143,7 +144,7 @@ class Run:
                     named = now_weighed.named(np.argsort(names[number]))
                     return chains[number].learn_switches(named, block, self.plan, driver)
 
-                tally = tally.plus(self.each(learn, range(len(chains))))
+                tally = reduce(Tally.plus, self.each(learn, range(len(chains))), tally)
                 for labels, chain in zip(found, chains, strict=True):
                     labels.insert(0, chain.one_each())
             switches = switches.weighed(tally)

@@ -131,7 +131,7 @@ class Trial:
         for s in labels:
             if s not in self.sure:
                 self.log_t[s], self.sure[s] = self.evidence_now(s)
-        log_t, sure = ({s: of[k] for s, of in proposed.items()} for k in range(2))
+        sure, log_t = {s: of for s, (_, of) in proposed.items()}, {s: of for s, (of, _) in proposed.items()}
         return sum(sure[s] - self.sure[s] for s in labels), sure, log_t
 
     # The log evidence of bags is that with some t, over the density that t is proposed with
