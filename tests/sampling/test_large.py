@@ -147,7 +147,7 @@ def test_starts_are_searched_as_in_memory(settings, most, tmp_path, monkeypatch)
     assert not np.array_equal(plain.log_joint_, wanted.log_joint_)
 
 
-@pytest.mark.filterwarnings("ignore:All |ignore:The ")
+@pytest.mark.filterwarnings("ignore::UserWarning")
 def test_chains_jump_as_in_memory(tmp_path):
     """Cases that fall in two by the first features, or by the others."""
     rng = np.random.default_rng(0)

@@ -112,7 +112,7 @@ class Chain:
         rng = np.random.default_rng([plan.seed, number, SEARCH])  # nothing is drawn: all labels are found
         start = Start(self.data, best.hyper, "seeded", rng, problem.n_cases, plan.seed, best.labels)
         self.begin(start, best.hyper, driver, stream(plan.seed, number, SEARCH, n_runs(plan.n_init), SHORT))
-        return [best.labels, *(met or [])]
+        return [] if met is None else [best.labels, *met]
 
     def find_switches(self, met: list[np.ndarray], n_sure: int, driver: Driver) -> Switches:
         """From the labels that cases have here to others."""

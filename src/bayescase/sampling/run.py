@@ -118,7 +118,7 @@ class Run:
         """Each chain searches for its start by itself. What all of them met on the way is what each may jump to."""
         found = self.each(lambda chain, driver: chain.search(self.plan, driver), self.chains)
         begun = [chain for chain, labels in zip(self.chains, found, strict=True) if labels]
-        if self.plan.moves != "jumps" or not begun:
+        if not begun:
             return
         self.find_switches(begun, [labels for labels in found if labels])
 
