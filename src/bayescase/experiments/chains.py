@@ -152,10 +152,10 @@ CHAINS = Experiment(
     title="Do chains meet?",
     paper="Not in the paper. Four chains, with as many clusters as there are classes, of which no more is used; of a larger "
     "set 2,000 cases. Plain sweeps from plain starts; a search for the start and cases drawn anew between sweeps; and the "
-    "defaults, which jump as well, in tables of at most 50,000 cells. Chains agree if they share 0.9 of the memberships with the best one. Clusters are sound if all "
-    "chains agree and probabilities are exact to about 0.1; a verdict is good if there are 100 effective draws, too. Seconds "
-    "are those of all processors together, medians over seeds. The last column is of fits "
-    'with `n_iter="auto"` and at most 2,000 sweeps, of seed 0 only.',
+    "defaults, which jump as well, in tables of at most 50,000 cells. Chains agree if they share 0.9 of the memberships with "
+    "the best one. Clusters are sound if all chains agree and probabilities are exact to about 0.1; a verdict is good if there "
+    "are 100 effective draws, too. Seconds are those of all processors together, medians over seeds. The last column is of "
+    'fits with `n_iter="auto"` and at most 2,000 sweeps, of seed 0 only.',
     files=tuple(sets.PLACES[name].file for name in NAMES if name in sets.PLACES),
     full={
         "sets": list(NAMES),
