@@ -120,8 +120,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         two labels of a case jointly; chains mix many times better. "clusters": many cases at once as well, clusters are merged,
         split and split anew; that takes up to seven times as long, and seldom helps. "jumps": cases, and jumps between
         descriptions that the searches of all chains for their starts have met (`n_init`), in tables of at most 50,000 cells;
-        where data can be told in several ways, chains then go to and fro between them, in three to fifteen times the time.
-        "auto": "cases" for tables of at most a million cells, "none" for larger ones. All sample the same posterior.
+        where data can be told in several ways, chains then go to and fro between them. "auto": "jumps" for such tables if there
+        is a search, else "cases" for tables of at most a million cells, "none" for larger ones. All sample the same posterior.
     n_iter : int or "auto", default=1000
         Sweeps of each chain, burn-in included. "auto" goes on until `diagnostics_` finds no fault: it asks after max_iter / 2ᵏ
         sweeps, first between 250 and 500, then after twice as many, and so on, always about the second half of the sweeps so
