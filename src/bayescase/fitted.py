@@ -222,7 +222,9 @@ class Fitted:
     def prototype_ranking(self) -> list[tuple[Candidate, ...]]:
         """For each cluster the case that stands for it, and after it the other members that were drawn."""
         post, data = self.posterior, self.data
-        n_draws = post.p.shape[0] * post.p.shape[1]
+        n_chains, kept = post.p.shape[:2]
+        thin = self.plan.thin
+        n_draws = max(1, n_chains * kept * thin // max(thin, self.plan.prototypes_every))  # the others repeat one before
         of = Catalogue(data.candidate_cells, data.log_weight, self.homes, post.values, n_draws)
         return rank_prototypes(self.candidates, of)
 

@@ -271,11 +271,32 @@ class EvidenceTables(NamedTuple):
     copies: Copies
 
 
+@inner
+def copy_evidence(book, rises, n_sv, n_sj, j, u, s):
+    """E[s, u] = Σ_v [ rise(g¹_u(v), n_v) − rise(g⁰, n_v) ] − [ rise(Σ g¹_u, n_j) − rise(Σ g⁰, n_j) ].
+
+    Terms without a copy cancel.
+    """
+    e = rise(rises, rises.sum0[j], n_sj[j, s]) - rise(rises, rises.sum1[u], n_sj[j, s])
+    for k in range(book.k_ptr[u], book.k_ptr[u + 1]):
+        v = book.k_idx[k]
+        e += rise(rises, rises.k[k], n_sv[v, s]) - rise(rises, rises.one[v], n_sv[v, s])
+    return e
+
+
+@compiled
+def update_own_evidence(book, rises, n_sv, n_sj, codes, evidence, lo, hi):
+    """E[s, u] for the prototypes' own codes u of the features lo .. hi - 1: all that ω needs if no prototype is drawn."""
+    for j in range(lo, hi):
+        for s in range(len(codes)):
+            if codes[s, j] >= 0:
+                evidence[codes[s, j], s] = copy_evidence(book, rises, n_sv, n_sj, j, codes[s, j], s)
+
+
 @compiled
 def update_evidence(book, rises, n_sv, n_sj, subspaces, tables, adds, lo, hi):
     """E[s, u] and what a candidate's value adds to its log weight, for the features lo .. hi - 1.
 
-    E[s, u] = Σ_v [ rise(g¹_u(v), n_v) − rise(g⁰, n_v) ] − [ rise(Σ g¹_u, n_j) − rise(Σ g⁰, n_j) ]; terms without a copy cancel.
     With ω summed out a value adds log(q e^E + 1 − q); with ω known or held it adds ω E.
     """
     S, copies, evidence = n_sv.shape[1], tables.copies, tables.evidence
@@ -291,11 +312,7 @@ def update_evidence(book, rises, n_sv, n_sj, subspaces, tables, adds, lo, hi):
                 prefetch(known, n_sj[j + 1, s] * n_const)
         for u in range(v0, v1):
             for s in range(S):
-                e = rise(rises, rises.sum0[j], n_sj[j, s]) - rise(rises, rises.sum1[u], n_sj[j, s])
-                for k in range(book.k_ptr[u], book.k_ptr[u + 1]):
-                    v = book.k_idx[k]
-                    e += rise(rises, rises.k[k], n_sv[v, s]) - rise(rises, rises.one[v], n_sv[v, s])
-                evidence[u, s] = e
+                evidence[u, s] = copy_evidence(book, rises, n_sv, n_sj, j, u, s)
         for s in range(S):
             copies.top[j, s] = -np.inf
         for u in range(v0, v1):
