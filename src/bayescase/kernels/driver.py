@@ -31,6 +31,7 @@ from .cpu.bags import (
 from .cpu.collapsed import make_weights, reseat, update_z_collapsed
 from .cpu.engine import Block, CpuRows, make_block
 from .cpu.means import add_values
+from .cpu.omega import guess_omega, no_bits, update_omega
 from .cpu.redraw import choose_pairs, draw_pairs, log_pairs, make_pairs, make_weighed, move_cases, weigh_pairs
 from .cpu.tables import (
     Copies,
@@ -41,16 +42,13 @@ from .cpu.tables import (
     add_up_evidence,
     alone,
     draw_uncopied,
-    guess_omega,
     lanes_for,
     make_rises,
     make_tables,
-    no_bits,
     rise_table,
     row_rises,
     update_copied_phi,
     update_evidence,
-    update_omega,
     update_own_evidence,
     update_phi,
 )
