@@ -493,7 +493,8 @@ def test_pins_can_change_while_a_run_goes_on(holes, sampler):
 
 
 @pytest.mark.parametrize(
-    ("S", "n_cells", "every"), [(16, 1 << 30, 1), (17, (1 << 17) - 1, 1), (17, 1 << 17, 2), (110, 1 << 24, 2)]
+    ("S", "n_cells", "every"),
+    [(16, 1 << 30, 1), (17, (1 << 17) - 1, 1), (17, 1 << 17, 2), (32, 1 << 17, 2), (33, 1 << 17, 3), (110, 1 << 24, 3)],
 )
 def test_by_the_size_of_a_problem(S, n_cells, every):
     assert prototypes_every(S, n_cells) == every

@@ -159,7 +159,8 @@ def test_what_is_kept_of_items_goes_with_the_hyperparameters():
         state.n_sv[:] = np.arange(60).reshape(30, 2)
         for hyper in hypers:
             driver.use(hyper)
-            driver.update_evidence(hyper, state, Subspaces(state.omega, driver.omega_held, hyper.q, True), np.uint64(1))
+            driver.draw_t(hyper, state, np.uint64(1))
+            driver.update_evidence(hyper, state, Subspaces(state.omega, driver.omega_held, hyper.q, True))
         found.append(driver.evidence.copy())
     threads.close()
     np.testing.assert_array_equal(*found)
