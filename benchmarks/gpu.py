@@ -16,6 +16,7 @@ from bayescase import BayesianCaseModel
 from bayescase.kernels import Driver, stream, sweeps
 from bayescase.kernels.cuda.engine import CudaEngine
 from bayescase.kernels.cuda.machine import Cuda
+from bayescase.sampling.plan import prototypes_every
 from bayescase.state import make_data, make_hyper, new_state
 
 TABLES = (  # cases, features, clusters, α, goal in G cells/s
@@ -59,6 +60,7 @@ class Chain:
         self.rows.put_labels(np.repeat(truth.astype(self.rows.z.dtype), P))
         self.state.n_sv[:], self.state.n_rows[:] = self.rows.recount(len(self.state.n_sv))
         self.driver.update_p_omega(self.hyper, self.state, self.engine.candidates, stream(1, 0))
+        self.every = prototypes_every(S, N * P)
         self.n = 0
         self.run(10)
 
@@ -67,8 +69,10 @@ class Chain:
         started = time.perf_counter()
         for _ in range(n):
             self.n += 1
-            now, then = stream(2, self.n), stream(2, self.n + 1)
-            sweeps["rows"](self.driver, self.rows, self.engine.candidates, self.hyper, self.state, now, then=then)
+            now, then, draw_p = stream(2, self.n), stream(2, self.n + 1), self.n % self.every == 0
+            sweeps["rows"](
+                self.driver, self.rows, self.engine.candidates, self.hyper, self.state, now, then=then, draw_p=draw_p
+            )
         return (time.perf_counter() - started) / n
 
     def kernels(self, machine, n=10):

@@ -116,6 +116,7 @@ class Ours:
 
     def __init__(self, data, S, threads, sampler="rows", start="seeded"):
         from bayescase.kernels import Driver, open_engine, stream, sweeps
+        from bayescase.sampling.plan import prototypes_every
         from bayescase.sampling.starts import init
         from bayescase.state import count_observed, make_hyper, new_state
 
@@ -127,6 +128,7 @@ class Ours:
         self.driver = Driver(data, count_observed(data.x, data.bags), self.hyper, self.engine.threads)
         self.state, self.sweep, self.stream, self.t = new_state(data, S), sweeps[sampler], stream, 0
         self.state.n_sv[:], self.state.n_rows[:] = self.rows.recount(len(self.state.n_sv))
+        self.every = prototypes_every(S, len(data.candidate_cells.codes)) if sampler == "rows" else 1
         self.driver.update_p_omega(self.hyper, self.state, self.candidates, stream(0))
 
     def run(self, n):
@@ -134,7 +136,8 @@ class Ours:
         trace = []
         for _ in range(n):
             key = self.stream(0, 1, self.t)
-            log_joint, moved = self.sweep(self.driver, self.rows, self.candidates, self.hyper, self.state, key)
+            draw_p = self.t % self.every == 0
+            log_joint, moved = self.sweep(self.driver, self.rows, self.candidates, self.hyper, self.state, key, draw_p=draw_p)
             trace.append((log_joint, moved.purity / moved.main.sum()))
             self.t += 1
         return np.array(trace)

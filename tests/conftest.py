@@ -107,6 +107,13 @@ def postgres():
 
 
 @pytest.fixture
+def seldom_prototypes(monkeypatch):
+    """Prototypes of more than two clusters are drawn in every second sweep, however few candidates there are."""
+    monkeypatch.setattr("bayescase.sampling.plan.MANY_CLUSTERS", 2)
+    monkeypatch.setattr("bayescase.sampling.plan.MANY_CELLS", 0)
+
+
+@pytest.fixture
 def frozen():
     """frozen(design) → a folder with it, in memory where that is possible: most tests write far more than they compute."""
     from bayescase.study.design.design_file import freeze, write_design

@@ -232,7 +232,9 @@ class Fitted:
     def prototype_ranking(self) -> list[tuple[Candidate, ...]]:
         """For each cluster the case that stands for it, and after it the other members that were drawn."""
         post, data = self.posterior, self.data
-        n_draws = post.p.shape[0] * post.p.shape[1]
+        n_chains, kept = post.p.shape[:2]
+        thin = self.plan.thin
+        n_draws = max(1, n_chains * kept * thin // max(thin, self.plan.prototypes_every))  # the others repeat one before
         bare, rows = np.full(len(self.homes), NEVER), np.flatnonzero(self.homes == NEVER)
         rows = rows[(data.catalogue.x[rows] >= 0).any(axis=1)]
         bare[rows] = self.belongs[rows]

@@ -57,7 +57,7 @@ def trajectory(engine, data, hyper, z, n_sweeps=4, by_cell=True):
     state.n_sv[:], state.n_rows[:] = rows.recount(len(state.n_sv))
     for t in range(n_sweeps):
         then = stream(3, t + 1) if t % 3 else None
-        joint, moved = sweeps["rows"](driver, rows, engine.candidates, hyper, state, stream(3, t), by_cell, then)
+        joint, moved = sweeps["rows"](driver, rows, engine.candidates, hyper, state, stream(3, t), by_cell, then, t != 2)
         overlap = rows.overlap()
         rows.add_memberships(hyper, np.roll(np.arange(S), t), 1 / (t + 1))
         labels = np.where(data.cells.codes < 0, 0, rows.labels())

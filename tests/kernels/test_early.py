@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from bayescase.kernels import Driver, Threads, stream
-from bayescase.kernels.cpu.tables import Bits, Subspaces, guess_omega, no_bits, update_omega
+from bayescase.kernels.cpu.omega import Bits, guess_omega, no_bits, update_omega
+from bayescase.kernels.cpu.tables import Subspaces
 from bayescase.state import make_data, make_hyper, new_state
 
 N, P, V = 60, 7, 4

@@ -125,6 +125,14 @@ def test_bags_as_many_clusters_as_needed_and_tables_that_are_tasks(client, tmp_p
     check_same(found, BayesianCaseModel(**settings).fit(cases))
 
 
+def test_prototypes_in_every_second_sweep(client, tmp_path, seldom_prototypes):
+    cases = table(200)
+    parquet.write_table(cases, tmp_path / "cases.parquet", row_group_size=60)
+    found = BayesianCaseModel(3, client=client, **QUICK).fit(tmp_path / "cases.parquet")
+    assert found.fitted_.plan.prototypes_every == 2
+    check_same(found, BayesianCaseModel(3, **QUICK).fit(cases))
+
+
 def test_a_worker_is_killed_and_one_is_added(client, cluster):
     """SIGKILL while tasks run. The nanny starts another worker in its place; a third one comes later, and steals work."""
     X = frame(600)

@@ -102,6 +102,14 @@ def test_bags(settings, tmp_path):
     check_same(BayesianCaseModel(**settings).fit(written(cases, tmp_path)), BayesianCaseModel(**settings).fit(cases))
 
 
+@pytest.mark.parametrize("bags", [False, True], ids=["table", "bags"])
+def test_prototypes_in_every_second_sweep(bags, tmp_path, seldom_prototypes):
+    cases = table(200, bags=bags)
+    wanted = BayesianCaseModel(3, n_chains=2, **QUICK).fit(cases)
+    assert wanted.fitted_.plan.prototypes_every == 2
+    check_same(BayesianCaseModel(3, n_chains=2, **QUICK).fit(written(cases, tmp_path)), wanted)
+
+
 def test_a_catalogue_and_a_sample_of_the_cases(tmp_path):
     cases = table(200)
     model = BayesianCaseModel(3, n_chains=1, **QUICK)

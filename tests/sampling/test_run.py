@@ -27,7 +27,7 @@ from bayescase import BayescaseWarning, BayesianCaseModel, FileFormatError
 from bayescase.fitted import Fitted
 from bayescase.model import log_joint
 from bayescase.parallel import LEAST
-from bayescase.sampling.plan import Plan, Round, doubling, one_round
+from bayescase.sampling.plan import Plan, Round, doubling, one_round, prototypes_every
 from bayescase.sampling.run import Run
 
 SETTINGS = {"alpha": 0.3, "n_iter": 40, "n_chains": 2, "keep_draws": True, "random_state": 0}
@@ -487,6 +487,63 @@ def test_pins_can_change_while_a_run_goes_on(holes, sampler):
         run.repin(free)
         run.advance()
         assert run.stage.finished
+
+
+# --- prototypes that are not drawn in every sweep ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("S", "n_cells", "every"),
+    [(16, 1 << 30, 1), (17, (1 << 17) - 1, 1), (17, 1 << 17, 2), (32, 1 << 17, 2), (33, 1 << 17, 3), (110, 1 << 24, 3)],
+)
+def test_by_the_size_of_a_problem(S, n_cells, every):
+    assert prototypes_every(S, n_cells) == every
+
+
+def test_prototypes_stay_in_every_second_sweep(holes, seldom_prototypes):
+    _, problem = problem_of(holes, moves="none")
+    assert problem.plan.prototypes_every == 2
+    p = []
+    with Run(problem) as run:
+        run.advance(after=lambda run: p.append(np.array([chain.state.p for chain in run.chains])))
+    assert all(np.array_equal(p[t], p[t - 1]) for t in range(1, 40, 2))
+    assert not all(np.array_equal(p[t], p[t - 1]) for t in range(2, 40, 2))
+    assert problem_of(holes, sampler="collapsed")[1].plan.prototypes_every == 1
+
+
+@pytest.mark.parametrize("at", [21, 33])
+def test_a_checkpoint_keeps_the_turn(holes, seldom_prototypes, at, same, tmp_path):
+    full = BayesianCaseModel(3, **SETTINGS).fit(holes)
+    model = stopped(clone(full), holes, at, tmp_path / "run")
+    same(full, model.set_params(n_jobs=2).fit(holes, checkpoint=tmp_path / "run"))
+    longer = BayesianCaseModel(3, warm_start=True, **SETTINGS | {"n_iter": at}).fit(holes)
+    same(BayesianCaseModel(3, **SETTINGS | {"n_iter": 3 * at}).fit(holes), longer.more(2 * at))
+
+
+@pytest.mark.parametrize("moves", ["clusters", "jumps"])
+def test_prototypes_that_stay_beside_moves_of_clusters(planted, seldom_prototypes, moves):
+    """The log joint is that of the state, whatever was drawn when."""
+    x, _ = planted(N=90, P=7, V=4, S=3, seed=20, noise=0.5)
+    _, problem = problem_of(x, moves=moves, n_init=4)
+    with Run(problem) as run:
+        for _ in range(3):
+            run.advance(7)
+            for chain, joint in zip(run.chains, run.report().log_joint, strict=True):
+                z = chain.rows.labels().reshape(x.shape)
+                truth = log_joint(problem.data, problem.hyper, z, chain.state.p, chain.state.omega)
+                assert joint == pytest.approx(truth, abs=1e-7)
+
+
+def test_other_pins_find_prototypes_of_their_own(holes, seldom_prototypes):
+    """Also before a sweep that would draw none."""
+    _, free = problem_of(holes)
+    _, pinned = problem_of(holes, {"prototypes": {0: 7}})
+    with Run(free) as run:
+        run.advance(11)
+        run.repin(pinned)
+        run.advance(1)
+        assert all(chain.state.p[0] == 7 for chain in run.chains)
+        assert np.isfinite(run.report().log_joint).all()
 
 
 # --- n_iter="auto" ----------------------------------------------------------------------------------------------------

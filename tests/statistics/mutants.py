@@ -27,11 +27,10 @@ EARLY_PHI = """    update_p_omega_early = driver.update_p_omega(hyper, state, ca
 """
 REACHED = "reached = add(reached, load(ahead, LABELS + t * WIDTH))"
 OWN_COLLAPSED = "z_weight(prior, n[s] + (s == a), g_sv[v, s], n_sv[v, s] + (s == a),"
-FRESH = "        n_sj = self.n_sj = np.add.reduceat(state.n_sv[:V], book.offset[: book.n_single], dtype=state.n_sv.dtype)\n"
+FRESH = "        self.n_sj = np.add.reduceat(state.n_sv[:V], book.offset[: book.n_single], dtype=state.n_sv.dtype)\n"
 STALE = """        fresh = state.n_sv.copy()
-        stale = getattr(self, "stale", fresh)
-        self.stale = fresh
-        n_sj = self.n_sj = np.add.reduceat(stale[:V], book.offset[: book.n_single], dtype=stale.dtype)
+        self.stale, self.fresh = getattr(self, "fresh", fresh), fresh
+        self.n_sj = np.add.reduceat(self.stale[:V], book.offset[: book.n_single], dtype=fresh.dtype)
 """
 
 # name: [(file, what stands there, what is put there)]; every text must occur exactly `times` times
@@ -80,7 +79,7 @@ MUTANTS = {
     ],
     "stale evidence": [
         (DRIVER, FRESH, STALE, 1),
-        (DRIVER, "book, self.rises, state.n_sv, n_sj,", "book, self.rises, stale, n_sj,", 1),
+        (DRIVER, "book, self.rises, state.n_sv, n_sj,", "book, self.rises, self.stale, n_sj,", 1),
     ],
 }
 ROWS_ONLY = {"phi before p and omega"}  # the collapsed sampler has no φ
@@ -171,6 +170,21 @@ BROKEN = {
     "items: base forgotten": (BAGS, DRIVER, "update_bag_evidence", LAM_OF_ITEM, LAM_OF_ITEM.replace(" * book.base[v]", "")),
     "t forgotten": (BAGS, DRIVER, "update_bag_evidence", "mul(wide_every(copied - plain)", "mul(wide_every(0.0)"),
     "a term of Stirling's series": (BAGS, BAGS, "lane_rises", "-1 / 360, 1 / 1260", "1 / 360, 1 / 1260"),
+    "own evidence of an earlier sweep": (TABLES, DRIVER, "update_own_evidence", "if codes[s, j] >= 0:", "if codes[s, j] < -1:"),
+    "own items of an earlier sweep": (
+        BAGS,
+        DRIVER,
+        "update_own_items",
+        "            if n <= FEW:\n                above = below = 1.0\n",
+        "            if n >= 0:\n                continue\n            if n <= FEW:\n                above = below = 1.0\n",
+    ),
+    "own items: t forgotten": (
+        BAGS,
+        DRIVER,
+        "update_own_items",
+        "            e = (copied - plain) * bags.log_t[book.feature[v] - P, s]\n",
+        "            e = 0.0\n",
+    ),
     "items not copied": (
         BAGS,
         DRIVER,

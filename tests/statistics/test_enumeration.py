@@ -57,7 +57,8 @@ def variants():
     return {name: (*make(), enumerate_posterior(*make())) for name, make in VARIANTS.items()}
 
 
-def run(mutant, data, hyper, sampler, n_draws, seed=5):
+def run(mutant, data, hyper, sampler, n_draws, seed=5, every=1):
+    """every: sweeps from one in which prototypes are drawn to the next."""
     S = len(hyper.beta)
     rng = np.random.default_rng(seed)
     chain = Bench(data, hyper, init(data, hyper, "cells" if hyper.alpha > 0 else "cases", rng), mutant)
@@ -69,7 +70,7 @@ def run(mutant, data, hyper, sampler, n_draws, seed=5):
     for t in range(-50, n_draws * THIN):
         if learn:
             chain.hyper = hyper_.update(chain.driver, chain.rows, chain.hyper, learn, state, chain.n_i, rng)
-        chain.sweep(sampler, stream(seed, t + 50))
+        chain.sweep(sampler, stream(seed, t + 50), draw_p=t % every == 0)
         if t >= 0 and t % THIN == THIN - 1:
             k = t // THIN
             z[k], p[k], omega[k] = np.where(codes < 0, 0, chain.z.reshape(-1)), state.p, state.omega
@@ -199,3 +200,43 @@ def test_variant_mutant_is_rejected(variants, monkeypatch, name, sampler, mutant
     data, hyper, answer = variants[name]
     break_function(monkeypatch, mutant)
     assert_rejected(lambda n: p_values(data, hyper, answer, run(None, data, hyper, sampler, n)), 2 * VARIANT_DRAWS)
+
+
+# --- prototypes that are not drawn in every sweep ------------------------------------------------------------------------
+
+EVERY = 3  # sweeps; draws that are kept are THIN apart, so that they come from all three
+
+
+@pytest.mark.parametrize("sampler", ["rows", "collapsed"])
+@pytest.mark.parametrize("name", ["plain", "pinned", "bags", "mixed", "bags, held", "bags, one label"])
+def test_prototypes_in_every_third_sweep(exact, variants, sampler, name):
+    data, hyper, answer = exact if name == "plain" else variants[name]
+    result = p_values(data, hyper, answer, run(None, data, hyper, sampler, VARIANT_DRAWS, every=EVERY))
+    assert smallest(result)[0] > REJECT_BELOW, result
+
+
+@pytest.mark.parametrize(
+    ("name", "sampler", "mutant"),
+    [
+        ("plain", "rows", "own evidence of an earlier sweep"),
+        ("plain", "collapsed", "own evidence of an earlier sweep"),
+        ("bags", "rows", "own items of an earlier sweep"),
+        ("bags", "collapsed", "own items: t forgotten"),
+    ],
+)
+def test_wrong_evidence_of_prototypes_that_stay_is_rejected(exact, variants, monkeypatch, name, sampler, mutant):
+    data, hyper, answer = exact if name == "plain" else variants[name]
+    break_function(monkeypatch, mutant)
+    assert_rejected(lambda n: p_values(data, hyper, answer, run(None, data, hyper, sampler, n, every=EVERY)), 2 * VARIANT_DRAWS)
+
+
+def test_a_scan_that_depends_on_the_state_is_rejected(exact, monkeypatch):
+    """Prototypes drawn only when most cells have label 0."""
+    data, hyper, answer = exact
+    sweep = Bench.sweep
+
+    def by_state(self, sampler, key, **_):
+        return sweep(self, sampler, key, draw_p=(self.z == 0).mean() > 0.5)
+
+    monkeypatch.setattr(Bench, "sweep", by_state)
+    assert_rejected(lambda n: p_values(data, hyper, answer, run(None, data, hyper, "rows", n)), MUTANT_DRAWS)

@@ -78,7 +78,7 @@ def prior_draws(data, hyper, gaps, n):
     return np.array(out)
 
 
-def chain_draws(mutant, sampler, data, hyper, gaps, n):
+def chain_draws(mutant, sampler, data, hyper, gaps, n, every=1):
     rng = np.random.default_rng(2)
     drawn = model.simulate(data, hyper, rng, len(gaps))
     here = data._replace(x=np.where(gaps, -1, drawn.x))
@@ -87,7 +87,7 @@ def chain_draws(mutant, sampler, data, hyper, gaps, n):
     state = chain.state
     out = []
     for t in range(n):
-        chain.sweep(sampler, stream(9, t))
+        chain.sweep(sampler, stream(9, t), draw_p=t % every == 0)
         out.append(quantities(chain.data, hyper, chain.z, state.p, state.omega))
         again = model.simulate(data, hyper, rng, len(gaps), p=state.p, omega=state.omega, z=chain.z.astype(int))
         chain.put_cases(np.where(gaps, -1, again.x))
@@ -114,6 +114,11 @@ def test_joint_distribution(prior, sampler, kernel):
     (p, which), p_values = verdict(prior[kernel], chain)
     means = {name: (prior[kernel][:, k].mean(), chain[:, k].mean()) for k, name in enumerate(NAMES)}
     assert p > REJECT_BELOW, (which, p_values, means)
+
+
+def test_prototypes_in_every_other_sweep(prior):
+    (p, which), p_values = verdict(prior[True], chain_draws(None, "rows", *problem(True), N_DRAWS, every=2))
+    assert p > REJECT_BELOW, (which, p_values)
 
 
 DAILY = {"alpha/S twice", "cell in its own counts", "phi before p and omega"}  # the enumeration rejects all of them every day

@@ -79,11 +79,10 @@ class Best(NamedTuple):
     score: np.ndarray  # (S,)
     row: np.ndarray  # (S,) its number in the catalogue
     codes: np.ndarray  # (S, longest candidate) padded with -1
-    log_weight: np.ndarray  # (S,) its log prior probability
 
     @classmethod
     def none(cls, S: int, most: int) -> Best:
-        return cls(np.full(S, -np.inf), np.zeros(S, np.int64), np.full((S, most), -1), np.zeros(S))
+        return cls(np.full(S, -np.inf), np.zeros(S, np.int64), np.full((S, most), -1))
 
     def offer(self, score: np.ndarray, row: np.ndarray) -> None:
         """Take in the best of one more block of candidates; the first of equals wins."""
@@ -154,6 +153,9 @@ class Candidates(Protocol):
     """The catalogue that prototypes are chosen from."""
 
     log_weight: np.ndarray  # (M, 1) or (M, S) log prior probability of each candidate
+
+    def weights_of(self, p: np.ndarray) -> np.ndarray:
+        """(S,) Log prior probability of candidate p_s for cluster s."""
 
     def score(self, copies: Copies, key: np.uint64, meanwhile: Meanwhile = None) -> Best:
         """The best candidate of each cluster, by log weight plus evidence plus Gumbel noise.

@@ -15,6 +15,7 @@ from ..state import Cells, Data, Hyper, State
 from .contract import Candidates, Moved, Rows
 from .cpu.bags import (
     add_bag_values,
+    add_up_items,
     chunks_of,
     draw_bag_gammas,
     draw_t,
@@ -25,10 +26,12 @@ from .cpu.bags import (
     prior_lanes,
     update_bag_evidence,
     update_bag_omega,
+    update_own_items,
 )
 from .cpu.collapsed import make_weights, reseat, update_z_collapsed
 from .cpu.engine import Block, CpuRows, make_block
 from .cpu.means import add_values
+from .cpu.omega import guess_omega, no_bits, update_omega
 from .cpu.redraw import choose_pairs, draw_pairs, log_pairs, make_pairs, make_weighed, move_cases, weigh_pairs
 from .cpu.tables import (
     Copies,
@@ -39,16 +42,14 @@ from .cpu.tables import (
     add_up_evidence,
     alone,
     draw_uncopied,
-    guess_omega,
     lanes_for,
     make_rises,
     make_tables,
-    no_bits,
     rise_table,
     row_rises,
     update_copied_phi,
     update_evidence,
-    update_omega,
+    update_own_evidence,
     update_phi,
 )
 from .cpu.threads import Threads
@@ -158,17 +159,19 @@ class Driver:
         key: np.uint64,
         blocked: bool = True,
         then: np.uint64 | None = None,
+        draw_p: bool = True,
     ) -> float:
         """p then ω. blocked: p with ω summed out; else p given ω, as the paper has it. Returns the log joint.
+
+        draw_p: else only ω is drawn. When that is must not depend on the state.
 
         The items of a bag are always summed out: given ω, a prototype could change only to one with the same items.
         then: the key of the sweep that is likely to come next.
         """
         self.use(hyper)
         subspaces = Subspaces(state.omega, self.omega_held, hyper.q, blocked)
-        self.update_evidence(hyper, state, subspaces, key)
-
         book, omega_key, prob = self.book, np.uint64(derive(key, SUBSPACE)), state.omega_prob
+        self.draw_t(hyper, state, key)
 
         def meanwhile() -> None:
             if book.n_single:
@@ -178,18 +181,26 @@ class Driver:
             self.joint = self.log_joint(state)
 
         self.joint = None
-        best = candidates.score(self.copies, np.uint64(derive(key, PROTOTYPE)), meanwhile)
+        if draw_p:
+            self.update_evidence(hyper, state, subspaces)
+            best = candidates.score(self.copies, np.uint64(derive(key, PROTOTYPE)), meanwhile)
+        else:
+            self.update_own_evidence(hyper, state)
         joint = self.log_joint(state) if self.joint is None else self.joint
-        forget_items(book, state.u, state.omega, prob)
-        state.p[:], state.u[:] = best.row, best.codes
+        if draw_p:
+            forget_items(book, state.u, state.omega, prob)
+            state.p[:], state.u[:] = best.row, best.codes
         evidence = update_omega(book.n_single, state.u, self.evidence, subspaces, omega_key, prob, self.bits)
-        joint = joint + evidence + self.omega_const + best.log_weight.sum()
+        joint = joint + evidence + self.omega_const + candidates.weights_of(state.p).sum()
         if len(self.chunks):
-            u, bags = state.u, self.bags
-            self.threads.each(
-                self.clusters,
-                lambda _, lo, hi: update_bag_omega(book, hyper, u, self.evidence, subspaces, omega_key, bags, prob, lo, hi),
-            )
+            n_sv, u, bags = state.n_sv, state.u, self.bags
+
+            def work(_: Scratch, lo: int, hi: int) -> None:
+                if not draw_p:
+                    update_own_items(book, hyper, n_sv, u, self.evidence, bags, lo, hi)
+                update_bag_omega(book, hyper, u, self.evidence, subspaces, omega_key, bags, prob, lo, hi)
+
+            self.threads.each(self.clusters, work)
             joint += bags.part.sum() + bags.copied.sum()
         return float(joint)
 
@@ -200,11 +211,28 @@ class Driver:
         rows = (state.n_rows * rise.T).sum() - self.row_const
         return float(rows + self.part.sum())
 
-    def update_evidence(self, hyper: Hyper, state: State, subspaces: Subspaces, key: np.uint64) -> None:
-        """What candidates are scored by, given z."""
-        book, bags, chunks = self.book, self.bags, self.chunks
+    def draw_t(self, hyper: Hyper, state: State, key: np.uint64) -> None:
+        """Counts of z by feature, and t of the bags."""
+        book = self.book
         V = book.offset[book.n_single]
-        n_sj = self.n_sj = np.add.reduceat(state.n_sv[:V], book.offset[: book.n_single], dtype=state.n_sv.dtype)
+        self.n_sj = np.add.reduceat(state.n_sv[:V], book.offset[: book.n_single], dtype=state.n_sv.dtype)
+        if len(self.chunks):
+            draw_t(book, hyper, state.n_sv, state.u, state.omega, np.uint64(derive(key, BAG)), self.bags)
+
+    def update_own_evidence(self, hyper: Hyper, state: State) -> None:
+        """What ω is drawn by if the prototypes stay, given z."""
+        book, n_sv, bags, chunks = self.book, state.n_sv, self.bags, self.chunks
+        self.threads.each(
+            self.features,
+            lambda _, lo, hi: update_own_evidence(book, self.rises, n_sv, self.n_sj, state.u, self.evidence, lo, hi),
+        )
+        if not len(chunks):
+            return
+        self.threads.each(self.chunk_parts, lambda _, lo, hi: add_up_items(book, hyper, n_sv, bags, chunks, lo, hi))
+
+    def update_evidence(self, hyper: Hyper, state: State, subspaces: Subspaces) -> None:
+        """What candidates are scored by, given z."""
+        book, bags, chunks, n_sj = self.book, self.bags, self.chunks, self.n_sj
         tables = EvidenceTables(self.evidence, self.copies)
         self.threads.each(
             self.features,
@@ -214,7 +242,6 @@ class Driver:
         )
         if not len(chunks):
             return
-        draw_t(book, hyper, state.n_sv, state.u, state.omega, np.uint64(derive(key, BAG)), bags)
         self.threads.each(
             self.chunk_parts,
             lambda scratch, lo, hi: update_bag_evidence(
@@ -318,9 +345,11 @@ def sweep_rows(
     key: np.uint64,
     cells: bool = True,
     then: np.uint64 | None = None,
+    draw_p: bool = True,
 ) -> tuple[float, Moved]:
     """φ | p, ω, z; then the rows of z | φ; then p, ω | z in one block. Returns (log joint, what moved).
 
+    draw_p: else ω | p, z.
     then: the key of the next sweep, if it is likely to go on from here. Engines that wait draw some of its numbers early.
     """
     driver.use(hyper)
@@ -329,7 +358,7 @@ def sweep_rows(
     moved = rows.update_z(driver.tables, np.uint64(derive(key, ROW)), by_cell)
     np.add(state.n_sv, moved.delta, out=state.n_sv)
     state.n_rows[:] = moved.n_rows
-    return driver.update_p_omega(hyper, state, candidates, key, then=then), moved
+    return driver.update_p_omega(hyper, state, candidates, key, then=then, draw_p=draw_p), moved
 
 
 def sweep_collapsed(
@@ -341,6 +370,7 @@ def sweep_collapsed(
     key: np.uint64,
     cells: bool = True,
     then: np.uint64 | None = None,
+    draw_p: bool = True,
 ) -> tuple[float, Moved]:
     """The paper's sampler: z cell by cell with φ integrated out, then p | ω and ω | p. Returns (log joint, what moved)."""
     n_sj = np.add.reduceat(state.n_sv, driver.book.offset[:-1])
@@ -356,7 +386,7 @@ def sweep_collapsed(
     driver.threads.each([(0, rows.block.size)], work, lambda scratch: moved.add(scratch.tally))
     rows.put_labels(rows.z)
     state.n_rows[:] = moved.n_rows
-    return driver.update_p_omega(hyper, state, candidates, key, blocked=False), moved
+    return driver.update_p_omega(hyper, state, candidates, key, blocked=False, draw_p=draw_p), moved
 
 
 sweeps: dict[str, Callable[..., tuple[float, Moved]]] = {"rows": sweep_rows, "collapsed": sweep_collapsed}

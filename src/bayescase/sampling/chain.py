@@ -22,7 +22,7 @@ from .search import KINDS, SHORT, Short, crossed, first_observed, fresh, n_runs,
 from .starts import Start, few_cases
 from .trying import WholeCases
 
-START, SWEEP, HYPER, MOVE, SEARCH, CASES, JUMP, LEARN = range(8)  # purposes of a chain's random numbers
+START, SWEEP, HYPER, MOVE, SEARCH, CASES, JUMP, LEARN, REPIN = range(9)  # purposes of a chain's random numbers
 DRAWN = ("p", "u", "omega", "omega_prob")  # the rest of the state is counted anew
 
 
@@ -68,12 +68,18 @@ class Chain:
             self.move(self.mover, t, plan, driver, tries)
         if cells and (tries := self.jumps_often.at(t)):
             self.jump(plan, driver, tries, t)
-        log_joint, moved = self.sweep(plan, driver, (SWEEP, t), (HYPER, t), cells)
+        log_joint, moved = self.sweep(plan, driver, (SWEEP, t), (HYPER, t), cells, draw_p=t % plan.prototypes_every == 0)
         self.note(t, log_joint, moved, float((before != self.state.p).mean()))
         self.keep(t, plan, driver, log_joint)
 
     def sweep(
-        self, plan: Plan, driver: Driver, path: tuple[int, ...], hyper_path: tuple[int, ...], cells: bool
+        self,
+        plan: Plan,
+        driver: Driver,
+        path: tuple[int, ...],
+        hyper_path: tuple[int, ...],
+        cells: bool,
+        draw_p: bool = True,
     ) -> tuple[float, Moved]:
         """Learned hyperparameters, then all else; (log joint, what moved). The paths lead to the random numbers."""
         rows, state = self.rows, self.state
@@ -82,7 +88,7 @@ class Chain:
             self.hyper = update(driver, rows, self.hyper, self.learn, state, self.n_i, rng, alpha=cells)
         key, then = (stream(plan.seed, self.number, *path[:-1], path[-1] + ahead) for ahead in (0, 1))
         log_joint, moved = sweeps[plan.sampler](
-            driver, rows, self.candidates, self.hyper, state, key, cells, None if self.learn else then
+            driver, rows, self.candidates, self.hyper, state, key, cells, None if self.learn else then, draw_p
         )
         log_joint += log_prior(self.hyper, self.learn)
         if self.learn.beta:
@@ -262,14 +268,17 @@ class Chain:
             self.kept.add(driver, self.rows, self.state, self.hyper, self.trace[0, t - 1], t - 1)
         return self.draws()
 
-    def repin(self, problem: Problem, mover: Mover | None) -> None:
-        """Go on with other pins and priors: held cases get their labels, and what was kept is forgotten."""
+    def repin(self, t: int, problem: Problem, mover: Mover | None, driver: Driver) -> None:
+        """Go on from sweep t with other pins and priors: held cases get their labels, and what was kept is forgotten."""
         self.problem, self.data, self.mover, self.whole = problem, problem.data, mover, None
         self.hyper = self.hyper._replace(q=np.where(self.learn.q_free, self.hyper.q, problem.hyper.q))
         self.rows.hold(self.data.z_held)
         self.count()
         held = self.data.omega_held[:, : self.data.book.n_single]  # an item of a bag follows with the next prototype
         self.state.omega[:, : held.shape[1]][held >= 0] = held[held >= 0]
+        if problem.plan.prototypes_every > 1:  # else the next sweep draws them
+            key = stream(problem.plan.seed, self.number, REPIN, t)
+            driver.update_p_omega(self.hyper, self.state, self.candidates, key)
         self.exchangeable = exchangeable_labels(self.data, self.hyper)
         self.kept, self.former = self.keep_nothing(problem.plan), None
         self.rows.new_means()

@@ -111,7 +111,7 @@ def prepare_large(cached: Cached, settings: Settings, given: Given, seed: int, f
     hyper, learn = make_priors(settings, q, q_free)
     if settings.auto:
         hyper = hyper._replace(gamma=gamma_by_counts(counts, encoding.offset, N, N if data.own_cases else len(data.candidates)))
-    plan = make_plan(settings, None, hyper.alpha == 0, seed, (about.n_cells, N))
+    plan = make_plan(settings, None, hyper.alpha == 0, seed, (about.n_cells, N), data)
     return Problem(encoding, data, hyper, learn, plan, np.array(about.n_i), Stored(cached, folder, log_weight, rows, client))
 
 

@@ -15,6 +15,8 @@ FIRST_ROUND = 250  # sweeps at least, if a run chooses its own length
 MOVES = ("none", "cases", "clusters", "jumps")  # what is moved between sweeps; clusters, and jumps: cases as well
 MOST_CELLS = 1_000_000  # "auto": cases of a larger table are not drawn anew between sweeps
 SMALL, OFTEN, SELDOM = 20_000, 2, 4  # of so many cells: they are in every second sweep, those of larger tables in every fourth
+MANY_CLUSTERS, MANY_CELLS = 16, 1 << 17  # with more, and so many cells of candidates, prototypes are drawn less often:
+SELDOMEST = 3  # for every sixteen clusters more one sweep later, but at least in every third
 SINGLE_LABEL = 10  # sweeps at the start of a chain that move whole cases only; few, so that runs of any length begin alike
 
 
@@ -38,6 +40,7 @@ class Plan(NamedTuple):
     seed: int
     moves: str = "none"  # of MOVES
     n_init: int = 1  # short runs that each chain makes first; it goes on from the best
+    prototypes_every: int = 1  # sweeps from one in which prototypes are drawn to the next
 
     @property
     def searches(self) -> bool:
@@ -67,6 +70,11 @@ class Plan(NamedTuple):
             first = total // 2
         rounds = self.rounds if len(self.rounds) > 1 and first >= end else self.rounds[:-1]
         return self._replace(rounds=(*rounds, Round(first, total)))
+
+
+def prototypes_every(S: int, n_cells: int) -> int:
+    """Sweeps from one in which prototypes are drawn to the next, by what scoring takes: clusters, and cells of candidates."""
+    return min(-(-S // MANY_CLUSTERS), SELDOMEST) if n_cells >= MANY_CELLS else 1
 
 
 def one_round(n_iter: int, burn_in: int | None) -> tuple[Round, ...]:

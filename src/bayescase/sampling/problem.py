@@ -17,7 +17,7 @@ from ..reading.tables import Table
 from ..state import Codes, Data, Hyper, count_observed, distinct, make_data, make_hyper
 from .hyper import Learn, Learnable, gamma_of
 from .jumps import MOST_CELLS as JUMP_CELLS
-from .plan import MOST_CELLS, MOVES, SINGLE_LABEL, Plan, doubling, one_round
+from .plan import MOST_CELLS, MOVES, SINGLE_LABEL, Plan, doubling, one_round, prototypes_every
 from .search import how_many
 from .stored import Stored, sample_rows
 from .values import check_choice, check_count, check_positive, is_auto, is_int, is_learned, numbers_of
@@ -154,7 +154,7 @@ def prepare(table: Table, encoding: Encoding, settings: Settings, given: Given, 
     if settings.auto:
         hyper = hyper._replace(gamma=gamma_of(data))
     labels = None if given.labels is None else check_labels(given.labels, cases, S)
-    plan = make_plan(settings, labels, hyper.alpha == 0, seed, (len(data.cells.codes), N))
+    plan = make_plan(settings, labels, hyper.alpha == 0, seed, (len(data.cells.codes), N), data)
     return Problem(encoding, data, hyper, learn, plan, count_observed(cases.x, cases.bags))
 
 
@@ -206,8 +206,11 @@ def make_priors(settings: Settings, q: np.ndarray, q_free: np.ndarray) -> tuple[
     return hyper, Learn(learned, q_free, settings.auto)
 
 
-def make_plan(settings: Settings, labels: np.ndarray | None, one_label: bool, seed: int, size: tuple[int, int]) -> Plan:
-    """one_label: every case has a single label throughout, as at α = 0. size: cells and cases."""
+def make_plan(
+    settings: Settings, labels: np.ndarray | None, one_label: bool, seed: int, size: tuple[int, int], data: Data
+) -> Plan:
+    """one_label: every case has a single label throughout, as at α = 0. size: all cells and cases; `data` may lack most."""
+    S, n_scored = count_labels(settings, size[1]), size[0] if data.own_cases else len(data.candidate_cells.codes)
     starts = start_names(settings.init, settings.n_chains)
     if one_label:
         starts = tuple("cases" if start == "cells" else start for start in starts)
@@ -224,6 +227,7 @@ def make_plan(settings: Settings, labels: np.ndarray | None, one_label: bool, se
         keep_draws=bool(settings.keep_draws),
         seed=seed,
         n_init=n_init,
+        prototypes_every=prototypes_every(S, n_scored) if settings.sampler == "rows" else 1,
     )
     if settings.moves == "jumps":
         check_jumps(settings, size[0], plan.searches)

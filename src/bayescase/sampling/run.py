@@ -189,8 +189,7 @@ class Run:
             driver.omega_held = problem.data.omega_held
             self.drivers.put(driver)
         mover = Mover(problem.data, len(problem.hyper.beta)) if problem.plan.moves == "clusters" else None
-        for chain in self.chains:
-            chain.repin(self.problem, mover)
+        self.each(lambda chain, driver: chain.repin(self.stage.sweep, self.problem, mover, driver), self.chains)
 
     def draws(self) -> Draws:
         """What there is to show. Of a run that was stopped the second half, of all its sweeps or of those of a whole round."""

@@ -293,6 +293,11 @@ class ClusterCandidates:
         self.workers, self.cached, self.most = workers, workers.cached, most
         self.log_weight = log_weight  # (N, 1), or (1, 1) if all are equal
 
+    def weights_of(self, p: np.ndarray) -> np.ndarray:
+        if len(self.log_weight) == 1:
+            return np.full(len(p), self.log_weight[:][0, 0])
+        return np.array([self.log_weight[m : m + 1][0, 0] for m in p.tolist()])
+
     def score(self, copies: Copies, key: np.uint64, meanwhile: Meanwhile = None) -> Best:
         workers, S = self.workers, copies.top.shape[1]
         best = Best.none(S, self.most)
@@ -304,7 +309,6 @@ class ClusterCandidates:
         for s, m in enumerate(best.row.tolist()):
             codes = self.cached.candidate_cells(slice(m, m + 1)).codes
             best.codes[s, : len(codes)] = codes
-            best.log_weight[s] = self.log_weight[:][0, 0] if len(self.log_weight) == 1 else self.log_weight[m : m + 1][0, 0]
         return best
 
 

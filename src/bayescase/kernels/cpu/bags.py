@@ -39,6 +39,7 @@ from .tables import fill_row, lanes_for
 CHUNK = 512  # items
 FEW = 8  # counts up to this are multiplied out; above, Stirling's series for log Γ has all its digits
 HALF_LOG_2PI = 0.5 * log(2.0 * pi)
+PRODUCT = 4  # registers whose factors are multiplied before the logarithm is taken: no product overflows
 STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)
 SURE = 1e-5  # a q nearer to 0 or 1 is left to float64
 
@@ -163,6 +164,14 @@ def log_gamma_by(x, log_x):
 
 
 @inner
+def fill_log_gamma(log_gamma, plain, copied):
+    """log Γ of an item's two pseudo-counts, unless they are known."""
+    if log_gamma[0] != log_gamma[0]:
+        log_gamma[1] = lgamma(plain) - HALF_LOG_2PI
+        log_gamma[0] = lgamma(copied) - HALF_LOG_2PI
+
+
+@inner
 def lane_rises(plain, copied, log_gamma, n):
     """(rise(copied, n), rise(plain, n)) of sixteen counts, with rise(a, n) = log Γ(a + n) / Γ(a); log_gamma is of the item."""
     most = largest(n)
@@ -178,8 +187,7 @@ def lane_rises(plain, copied, log_gamma, n):
     few = wide_every(np.float64(FEW))
     above, below = where_less(few, n, add(n, wide_every(copied)), above), where_less(few, n, add(n, wide_every(plain)), below)
     log_above, log_below = wide_log(above), wide_log(below)
-    if log_gamma[0] != log_gamma[0]:
-        log_gamma[0], log_gamma[1] = lgamma(copied) - HALF_LOG_2PI, lgamma(plain) - HALF_LOG_2PI
+    fill_log_gamma(log_gamma, plain, copied)
     high = sub(log_gamma_by(above, log_above), wide_every(log_gamma[0]))
     low = sub(log_gamma_by(below, log_below), wide_every(log_gamma[1]))
     return where_less(few, n, high, log_above), where_less(few, n, low, log_below)
@@ -217,6 +225,73 @@ def update_bag_evidence(book, hyper, n_sv, subspaces, evidence, adds, bags, chun
                 if held[s, d] >= 0:
                     adds[(v + 1) * lanes + s] = held[s, d] * evidence[v, s]
         bags.part[k] = total(joint)
+
+
+@inner
+def lane_rise(plain, copied, log_gamma, n):
+    """rise(plain, n) of sixteen counts as factors, whose logarithms are still to be taken, and terms."""
+    most, factors = largest(n), wide_every(1.0)
+    for k in range(min(np.int64(most), FEW)):
+        factors = where_less(wide_every(np.float64(k)), n, mul(factors, wide_every(plain + k)), factors)
+    if most <= FEW:
+        return factors, wide_every(0.0)
+    fill_log_gamma(log_gamma, plain, copied)
+    few, x = wide_every(np.float64(FEW)), add(n, wide_every(plain))
+    terms = sub(log_gamma_by(x, wide_log(x)), wide_every(log_gamma[1]))
+    return where_less(few, n, wide_every(1.0), factors), where_less(few, n, terms, wide_every(0.0))
+
+
+@inner
+def stirling(x):
+    """log Γ(x) of a number above FEW, less ½ log 2π."""
+    y, series = 1.0 / (x * x), STIRLING[5]
+    for k in range(4, -1, -1):
+        series = series * y + STIRLING[k]
+    return (x - 0.5) * log(x) - x + series / x
+
+
+@compiled
+def add_up_items(book, hyper, n_sv, bags, chunks, lo, hi):
+    """The log joint with ω = 0, as `update_bag_evidence` leaves it, for the chunks lo .. hi - 1, and nothing else."""
+    S = n_sv.shape[1]
+    counts, log_gammas = n_sv.reshape(-1), bags.log_gamma.reshape(-1)
+    for k in range(lo, hi):
+        joint, product, n = wide_every(0.0), wide_every(1.0), 0
+        for v in range(chunks[k, 1], chunks[k, 2]):
+            plain = hyper.lam * book.base[v]
+            copied = g(plain, hyper.c, 1.0, 1.0)
+            log_gamma = span(log_gammas, 2 * (v - book.offset[book.n_single]), 2)
+            for s in range(0, S, WIDTH):
+                factors, terms = lane_rise(plain, copied, log_gamma, wide_load(counts, v * S + s, S - s))
+                joint, product, n = add(joint, terms), mul(product, factors), n + 1
+                if n == PRODUCT:
+                    joint, product, n = add(joint, wide_log(product)), wide_every(1.0), 0
+        bags.part[k] = total(add(joint, wide_log(product)))
+
+
+@compiled
+def update_own_items(book, hyper, n_sv, u, evidence, bags, lo, hi):
+    """E[s, v] given t for the items of the prototypes lo .. hi - 1: all that ω needs if no prototype is drawn.
+
+    After `add_up_items`, which fills log_gamma.
+    """
+    P = book.n_single
+    for s in range(lo, hi):
+        for k in range(P, u.shape[1]):
+            v = u[s, k]
+            if v < 0:  # no more items
+                break
+            plain, n = hyper.lam * book.base[v], np.int64(n_sv[v, s])
+            copied = g(plain, hyper.c, 1.0, 1.0)
+            e = (copied - plain) * bags.log_t[book.feature[v] - P, s]
+            if n <= FEW:
+                above = below = 1.0
+                for i in range(n):
+                    above, below = above * (copied + i), below * (plain + i)
+                evidence[v, s] = e + log(above / below)
+            else:
+                log_gamma = bags.log_gamma[v - book.offset[P]]
+                evidence[v, s] = e + (stirling(copied + n) - log_gamma[0]) - (stirling(plain + n) - log_gamma[1])
 
 
 @compiled

@@ -172,6 +172,9 @@ class CpuCandidates:
         self.parts = threads.parts_of(self.cells.first)
         self.most = longest(self.cells)
 
+    def weights_of(self, p: np.ndarray) -> np.ndarray:
+        return self.log_weight[p - self.block.number, np.arange(len(p)) % self.log_weight.shape[1]]
+
     def score(self, copies: Copies, key: np.uint64, meanwhile: Meanwhile = None) -> Best:
         S = copies.top.shape[1]
         best = Best.none(S, self.most)
@@ -187,7 +190,6 @@ class CpuCandidates:
         else:
             for s, m in enumerate(best.row):
                 best.codes[s, : first[m + 1] - first[m]] = codes[first[m] : first[m + 1]]
-        best.log_weight[:] = self.log_weight[best.row, np.arange(S) % self.log_weight.shape[1]]
         best.row[:] += self.block.number
         return best
 

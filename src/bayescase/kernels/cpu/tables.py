@@ -1,9 +1,8 @@
-"""Feature by feature: the tables made from counts, for rows (φ) and for candidates (evidence); and ω.
+"""Feature by feature: the tables made from counts, for rows (φ) and for candidates (evidence).
 
 Tables have a row 0 for missing cells: value v is at v + 1. A missing cell adds nothing to a sum and never moves.
 """
 
-from math import exp
 from typing import NamedTuple
 
 import numpy as np
@@ -11,8 +10,8 @@ import numpy as np
 from ... import model
 from ...parallel import LEAST, each, portions
 from ..compiling import compiled, inner
-from ..equations import g, log_copy, log_rise, omega_logit
-from ..rng import derive, uniform
+from ..equations import g, log_copy, log_rise
+from ..rng import derive
 from .intrinsics import (
     WIDTH,
     add,
@@ -271,11 +270,32 @@ class EvidenceTables(NamedTuple):
     copies: Copies
 
 
+@inner
+def copy_evidence(book, rises, n_sv, n_sj, j, u, s):
+    """E[s, u] = Σ_v [ rise(g¹_u(v), n_v) − rise(g⁰, n_v) ] − [ rise(Σ g¹_u, n_j) − rise(Σ g⁰, n_j) ].
+
+    Terms without a copy cancel.
+    """
+    e = rise(rises, rises.sum0[j], n_sj[j, s]) - rise(rises, rises.sum1[u], n_sj[j, s])
+    for k in range(book.k_ptr[u], book.k_ptr[u + 1]):
+        v = book.k_idx[k]
+        e += rise(rises, rises.k[k], n_sv[v, s]) - rise(rises, rises.one[v], n_sv[v, s])
+    return e
+
+
+@compiled
+def update_own_evidence(book, rises, n_sv, n_sj, codes, evidence, lo, hi):
+    """E[s, u] for the prototypes' own codes u of the features lo .. hi - 1: all that ω needs if no prototype is drawn."""
+    for j in range(lo, hi):
+        for s in range(len(codes)):
+            if codes[s, j] >= 0:
+                evidence[codes[s, j], s] = copy_evidence(book, rises, n_sv, n_sj, j, codes[s, j], s)
+
+
 @compiled
 def update_evidence(book, rises, n_sv, n_sj, subspaces, tables, adds, lo, hi):
     """E[s, u] and what a candidate's value adds to its log weight, for the features lo .. hi - 1.
 
-    E[s, u] = Σ_v [ rise(g¹_u(v), n_v) − rise(g⁰, n_v) ] − [ rise(Σ g¹_u, n_j) − rise(Σ g⁰, n_j) ]; terms without a copy cancel.
     With ω summed out a value adds log(q e^E + 1 − q); with ω known or held it adds ω E.
     """
     S, copies, evidence = n_sv.shape[1], tables.copies, tables.evidence
@@ -291,11 +311,7 @@ def update_evidence(book, rises, n_sv, n_sj, subspaces, tables, adds, lo, hi):
                 prefetch(known, n_sj[j + 1, s] * n_const)
         for u in range(v0, v1):
             for s in range(S):
-                e = rise(rises, rises.sum0[j], n_sj[j, s]) - rise(rises, rises.sum1[u], n_sj[j, s])
-                for k in range(book.k_ptr[u], book.k_ptr[u + 1]):
-                    v = book.k_idx[k]
-                    e += rise(rises, rises.k[k], n_sv[v, s]) - rise(rises, rises.one[v], n_sv[v, s])
-                evidence[u, s] = e
+                evidence[u, s] = copy_evidence(book, rises, n_sv, n_sj, j, u, s)
         for s in range(S):
             copies.top[j, s] = -np.inf
         for u in range(v0, v1):
@@ -318,61 +334,6 @@ def add_up_evidence(book, rises, n_sv, n_sj, part, lo, hi):
             for u in range(book.offset[j], book.offset[j + 1]):
                 joint += rise(rises, rises.one[u], n_sv[u, s])
         part[j] = joint
-
-
-class Bits(NamedTuple):
-    """ω as it would be with other prototypes, made while the driver waits for the true ones."""
-
-    u: np.ndarray  # (S, P) their codes; UNKNOWN where nothing was made
-    logit: np.ndarray  # (S, P)
-    prob: np.ndarray  # (S, P)
-    omega: np.ndarray  # (S, P)
-
-
-UNKNOWN = -2
-
-
-def no_bits(S, P):
-    return Bits(np.full((S, P), UNKNOWN), np.zeros((S, P)), np.zeros((S, P)), np.zeros((S, P), dtype=np.bool_))
-
-
-@compiled
-def guess_omega(P, u, evidence, subspaces, key, bits):
-    """What `update_omega` makes if the prototypes' codes are u."""
-    for s in range(len(subspaces.omega)):
-        for j in range(P):
-            bits.u[s, j] = u[s, j]
-            draw_bit(u[s, j], evidence, subspaces, key, s, j, bits)
-
-
-@compiled
-def update_omega(P, u, evidence, subspaces, key, prob, bits):
-    """ω_sj of P single features given the prototypes' codes u, φ integrated out; prob[s, j] = p(ω_sj = 1 | rest).
-
-    Returns Σ ω E + log p(ω) − Σ log(1 − q). What was guessed is used where it is right, and forgotten.
-    """
-    total = 0.0
-    for s in range(len(subspaces.omega)):
-        for j in range(P):
-            if bits.u[s, j] != u[s, j]:
-                draw_bit(u[s, j], evidence, subspaces, key, s, j, bits)
-            bits.u[s, j] = UNKNOWN
-            prob[s, j], subspaces.omega[s, j] = bits.prob[s, j], bits.omega[s, j]
-            total += bits.omega[s, j] * bits.logit[s, j]
-    return total
-
-
-@inner
-def draw_bit(u, evidence, subspaces, key, s, j, bits):
-    """ω_sj if the prototype has value u."""
-    held, e = subspaces.held, evidence[u, s] if u >= 0 else 0.0
-    logit = omega_logit(subspaces.q[s, j], e)
-    bits.logit[s, j] = logit
-    if len(held) > 0 and held[s, j] >= 0:
-        bits.prob[s, j] = bits.omega[s, j] = held[s, j]
-    else:
-        bits.prob[s, j] = 1.0 / (1.0 + exp(-logit))
-        bits.omega[s, j] = uniform(derive(key, s), j) < bits.prob[s, j]
 
 
 @inner

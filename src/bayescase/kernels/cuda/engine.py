@@ -71,6 +71,9 @@ class CudaCandidates:
             return self.weight_there
         return self.machine.lend(np.ascontiguousarray(self.log_weight[block.rows]))
 
+    def weights_of(self, p: np.ndarray) -> np.ndarray:
+        return self.log_weight[p - self.number, np.arange(self.S) % self.log_weight.shape[1]]
+
     def score(self, copies: Copies, key: np.uint64, meanwhile: Meanwhile = None) -> Best:
         with self.lock:
             rows, scores = self.find_best(copies, key, meanwhile if self.alone else None)
@@ -81,8 +84,7 @@ class CudaCandidates:
                 found[s, : first[m + 1] - first[m]] = codes[first[m] : first[m + 1]]
         else:
             found = codes.reshape(-1, self.most)[rows]
-        weight = self.log_weight[rows, np.arange(self.S) % self.log_weight.shape[1]]
-        return Best(scores, rows + self.number, found, weight)
+        return Best(scores, rows + self.number, found)
 
     def find_best(self, copies: Copies, key: np.uint64, meanwhile: Meanwhile = None) -> tuple[np.ndarray, np.ndarray]:
         """(rows, scores) of the best candidates."""

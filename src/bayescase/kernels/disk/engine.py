@@ -235,6 +235,9 @@ class DiskCandidates:
         self.threads, self.cached, self.most = threads, cached, most
         self.log_weight = log_weight  # (N, 1), or (1, 1) if all are equal
 
+    def weights_of(self, p: np.ndarray) -> np.ndarray:
+        return np.array([self.weights(slice(m, m + 1))[0, 0] for m in p.tolist()])
+
     def score(self, copies: Copies, key: np.uint64, meanwhile: Meanwhile = None) -> Best:
         S, cached = copies.top.shape[1], self.cached
         best = Best.none(S, self.most)
@@ -252,7 +255,6 @@ class DiskCandidates:
         for s, m in enumerate(best.row.tolist()):
             codes = cached.candidate_cells(slice(m, m + 1)).codes
             best.codes[s, : len(codes)] = codes
-            best.log_weight[s] = self.weights(slice(m, m + 1))[0, 0]
         return best
 
     def weights(self, rows: slice) -> np.ndarray:
