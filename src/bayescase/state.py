@@ -264,6 +264,11 @@ def longest(cells: Cells) -> int:
     return int(cells.sizes.max(initial=0))
 
 
+def spread(labels: np.ndarray, cells: Cells, width: int) -> np.ndarray:
+    """(cells,) Labels, of each cell or, as (rows, 1), of each row. Rows have `width` cells, or any number if that is 0."""
+    return labels if labels.ndim == 1 else np.repeat(labels[:, 0], width or cells.sizes)
+
+
 def smallest_int(n: int) -> np.dtype:
     """The smallest unsigned type that holds 0 .. n - 1."""
     return np.min_scalar_type(max(n - 1, 0))

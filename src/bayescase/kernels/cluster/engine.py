@@ -209,6 +209,9 @@ class ClusterRows:
     def labels(self) -> np.ndarray:
         return np.concatenate(self.look(tasks.labels))
 
+    def single(self) -> np.ndarray:
+        return np.concatenate(self.look(tasks.single))
+
     def put_labels(self, z: np.ndarray) -> None:
         flat = z.reshape(-1)
         self.change(tasks.put_all, each={b: (flat[span],) for b, span in enumerate(self.workers.cells)})

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...parallel import each, portions
-from ...state import Cells, Data, Hyper, chunks, has_gaps, longest, smallest_int
+from ...state import Cells, Data, Hyper, chunks, has_gaps, longest, smallest_int, spread
 from ..contract import Best, Candidates, Counts, Meanwhile, Moved
 from .means import OVERLAP_UNIT, add_memberships, add_overlap, add_z_counts, find_single, spell_out
 from .rows import score_p, update_z
@@ -120,10 +120,18 @@ class CpuRows:
 
     def start(self, labels_of: Callable[[slice, Cells], np.ndarray]) -> None:
         cells, size = Cells(self.block.x, self.first), self.block.size
-        whole = len(self.block.held) > 0  # clusters are named after the cases held in them
+        single, whole = False, len(self.block.held) > 0  # clusters are named after the cases held in them
         for rows in [slice(0, size)] if whole else chunks(size, len(self.z) // max(size, 1), START_CELLS):
-            self.z[self.first[rows.start] : self.first[rows.stop]] = labels_of(rows, cells.part(rows))
-        find_single(self.block)
+            labels = labels_of(rows, part := cells.part(rows))
+            if single := labels.ndim == 2 and self.block.width > 0 and not self.block.gaps:  # no row without cells
+                self.block.one[rows] = labels[:, 0]
+            else:
+                self.z[self.first[rows.start] : self.first[rows.stop]] = spread(labels, part, self.block.width)
+        if not single:
+            find_single(self.block)
+
+    def single(self) -> np.ndarray:
+        return self.block.one
 
     def labels(self) -> np.ndarray:
         spell_out(self.block)

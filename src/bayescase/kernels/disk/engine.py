@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from ...reading.cache import Cached
-from ...state import Cells, Data, Hyper, longest, smallest_int
+from ...state import Cells, Data, Hyper, longest, smallest_int, spread
 from ...storage import Mapped, copy_file
 from ..contract import Best, Candidates, Counts, Meanwhile, Moved
 from ..cpu.engine import NONE, Block, CpuCandidates
@@ -148,10 +148,14 @@ class DiskRows:
 
     def start(self, labels_of: Callable[[slice, Cells], np.ndarray]) -> None:
         def begin(block: Block) -> None:
-            block.z[:] = labels_of(rows_of(block), cells_of(block))
+            cells = cells_of(block)
+            block.z[:] = spread(labels_of(rows_of(block), cells), cells, block.width)
             find_single(block)
 
         self.each_block(begin, changes=True)
+
+    def single(self) -> np.ndarray:
+        return np.asarray(self.one)
 
     def labels(self) -> np.ndarray:
         """All in memory."""
