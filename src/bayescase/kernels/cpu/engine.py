@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...parallel import each, portions
-from ...state import Cells, Data, Hyper, chunks, has_gaps, longest, smallest_int, spread
+from ...state import Cells, Data, Hyper, chunks, has_gaps, smallest_int, spread
 from ..contract import Best, Candidates, Counts, Meanwhile, Moved
 from .means import OVERLAP_UNIT, add_memberships, add_overlap, add_z_counts, find_single, spell_out
 from .rows import score_p, update_z
@@ -53,7 +53,7 @@ class CpuRows:
     def __init__(self, threads: Threads, data: Data, z: np.ndarray, S: int, cells: Cells | None = None):
         cells = cells or data.cells
         self.threads, self.S, self.z = threads, S, z.reshape(-1)
-        self.first, self.width = cells.first, longest(cells)
+        self.first, self.width = cells.first, data.cases.longest
         self.block = make_block(cells, width_of(data), z, data.z_held)
         self.parts = threads.parts_of(cells.first)
         self.memberships: np.ndarray = np.zeros((len(data.x), S), dtype=np.float32)
@@ -84,7 +84,7 @@ class CpuRows:
         if keep_former:
             each(lambda rows: np.copyto(former[rows], self.memberships[rows], "same_kind"), portions(len(former)))
         self.former = former if keep_former else None
-        self.memberships[:] = 0.0
+        self.memberships = np.zeros(self.memberships.shape, dtype=np.float32)
 
     def drop_former(self) -> None:
         self.former = None
@@ -178,7 +178,7 @@ class CpuCandidates:
         width = 0 if data.candidate_bags is not None else data.candidates.shape[1]
         self.block = make_block(self.cells, width, number=number)
         self.parts = threads.parts_of(self.cells.first)
-        self.most = longest(self.cells)
+        self.most = data.catalogue.longest
 
     def score(self, copies: Copies, key: np.uint64, meanwhile: Meanwhile = None) -> Best:
         S = copies.top.shape[1]

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ...state import Data, longest
+from ...state import Data
 from .tables import Scratch, make_scratch
 
 Part: TypeAlias = tuple[int, int]  # rows lo .. hi - 1
@@ -24,7 +24,7 @@ class Threads:
         self.pool = ThreadPoolExecutor(n_jobs)
         self.free: SimpleQueue[Scratch] = SimpleQueue()
         for _ in range(n_jobs):
-            self.free.put(make_scratch(data.book, S, longest(data.cells)))
+            self.free.put(make_scratch(data.book, S, data.cases.longest))
 
     def parts(self, n: int) -> list[Part]:
         """Ranges that cover 0 .. n - 1, one for each block."""

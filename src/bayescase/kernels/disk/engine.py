@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from ...reading.cache import Cached
-from ...state import Cells, Data, Hyper, longest, smallest_int, spread
+from ...state import Cells, Data, Hyper, smallest_int, spread
 from ...storage import Mapped, copy_file
 from ..contract import Best, Candidates, Counts, Meanwhile, Moved
 from ..cpu.engine import NONE, Block, CpuCandidates
@@ -274,14 +274,14 @@ class DiskEngine:
         self.cached, self.data, self.folder, self.S = cached, data, folder, S
         self.threads = Threads(data, S, n_jobs, n_jobs)
         self.candidates: Candidates = (
-            DiskCandidates(self.threads, cached, log_weight, longest(data.candidate_cells))
+            DiskCandidates(self.threads, cached, log_weight, data.catalogue.longest)
             if data.own_cases
             else CpuCandidates(self.threads, data)
         )
 
     def rows(self, chain: int) -> DiskRows:
         """The rows of a chain, whose labels are not yet set."""
-        return DiskRows(self.threads, self.cached, self.folder, chain, (self.S, longest(self.data.cells)))
+        return DiskRows(self.threads, self.cached, self.folder, chain, (self.S, self.data.cases.longest))
 
     def close(self) -> None:
         self.threads.close()
