@@ -380,9 +380,15 @@ def planted_data(rows, P, S, seed=0):
 def cores(folder):
     """A fit on n threads beside n processes of one thread, which share nothing: how much of what the machine gives is reached.
 
-    The processes have an n-th of the rows each, so that all of them together have as many cells. They take turns with the fit.
+    The processes have an n-th of the rows each, so that all of them together have as many cells. They take turns with the fit,
+    and with one whose threads have one part of the rows each, in place of several for whoever is done first.
     """
-    figures, heads = {}, ("threads", "ms a sweep", "times one thread", "processes: times one", "reached", "handing over")
+    from bayescase.kernels.cpu.threads import cut
+
+    figures, heads = (
+        {},
+        ("threads", "ms", "times one", "processes", "reached", "equal parts", "handing over"),
+    )
     for S in (10, 50):
         table = Table(*heads, *STAGES, "rest", title=f"Cores: {CORES_ROWS:,} × 50, {S} clusters; stages in ms")
         data, alone = planted_data(CORES_ROWS, 50, S), None
@@ -397,30 +403,35 @@ def cores(folder):
                 pipe.recv()
             stages = [Timed(runner.rows if name == "update_z" else runner.driver, name) for name in STAGES[:-1]]
             stages.append(Timed(runner.candidates, STAGES[-1]))
-            before = runner.t
+            parts, before = runner.rows.parts, runner.t
             for _ in range(CORES_TURNS):
                 one = rate(runner, CORES_SECONDS)
                 for pipe in pipes:
                     pipe.send(CORES_SECONDS)
-                found.append((one, sum(pipe.recv() for pipe in pipes) / n))  # in sweeps of the whole table
+                together = sum(pipe.recv() for pipe in pipes) / n  # in sweeps of the whole table
+                runner.rows.parts = runner.candidates.parts = cut(data.cells.first, n)
+                found.append((one, together, rate(runner, CORES_SECONDS)))
+                runner.rows.parts = runner.candidates.parts = parts
             for pipe in pipes:
                 pipe.send(0)
             times = [1e3 * stage.seconds / (runner.t - before) for stage in stages]
             handing = handing_over(runner, n)
             runner.close()
-            ours, theirs = np.median(found, axis=0)
+            ours, theirs, equal = np.median(found, axis=0)
             alone = alone or (ours, theirs)
             figures[f"S = {S}, {n} threads"] = of = {
                 "ms": 1e3 / ours,
                 "times_one": ours / alone[0],
                 "processes_times_one": theirs / alone[1],
-                "reached": median(a / b for a, b in found),
+                "reached": median(a / b for a, b, _ in found),
+                "ms_equal_parts": 1e3 / equal,
                 "ms_of_handing_over": handing,
                 "stages_ms": dict(zip((*STAGES, "rest"), (*times, 1e3 / ours - sum(times)), strict=True)),
             }
             table.add_row(
                 str(n), f"{of['ms']:.2f}", f"{of['times_one']:.1f}", f"{of['processes_times_one']:.1f}",
-                f"[bold]{of['reached']:.0%}[/]", f"{handing:.3f}", *(f"{ms:.2f}" for ms in of["stages_ms"].values()),
+                f"[bold]{of['reached']:.0%}[/]", f"{of['ms_equal_parts']:.2f}", f"{handing:.3f}",
+                *(f"{ms:.2f}" for ms in of["stages_ms"].values()),
             )  # fmt: skip
         console.print(table)
     return figures

@@ -47,6 +47,21 @@ def test_what_a_fit_takes_beside_its_sweeps(beside, monkeypatch, capsys):
     assert "300 × 3" in capsys.readouterr().out
 
 
+def test_how_much_of_the_machine_threads_reach(beside, monkeypatch, capsys):
+    beside("benchmarks")
+    import speed
+
+    for name, value in (("CORES_ROWS", 60), ("CORES_TURNS", 1), ("CORES_SECONDS", 0.01)):
+        monkeypatch.setattr(speed, name, value)
+    monkeypatch.setattr(speed.os, "cpu_count", lambda: 2)
+    figures = speed.cores(None)
+    assert set(figures) == {f"S = {S}, {n} threads" for S in (10, 50) for n in (1, 2)}
+    for of in figures.values():
+        assert of["reached"] > 0
+        assert of["ms"] == pytest.approx(sum(of["stages_ms"].values()))
+    assert "60 × 50" in capsys.readouterr().out
+
+
 def test_where_the_seconds_of_a_fit_went(beside, capsys, monkeypatch):
     beside("benchmarks")
     import gpu

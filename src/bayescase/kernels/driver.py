@@ -84,7 +84,7 @@ class Driver:
         self.copies = Copies(by_lanes, np.zeros((P, S)))
         self.evidence, self.part = np.zeros((V, S)), np.zeros(P)
         self.value = np.zeros((int(np.diff(book.offset[: P + 1]).max(initial=1)), S))
-        self.features = threads.parts(P)
+        self.features = threads.parts(P, S * int(book.offset[P]))
         self.chunks, self.bags = chunks_of(book), make_bag_tables(book, S)
         self.chunk_parts, self.clusters = threads.parts(len(self.chunks)), threads.parts(S)
         self.rises, self.hyper = rises, None
