@@ -180,7 +180,8 @@ class Driver:
         self.joint = None
         best = candidates.score(self.copies, np.uint64(derive(key, PROTOTYPE)), meanwhile)
         joint = self.log_joint(state) if self.joint is None else self.joint
-        forget_items(book, state.u, state.omega, prob)
+        if len(self.chunks):
+            forget_items(book, state.u, state.omega, prob)
         state.p[:], state.u[:] = best.row, best.codes
         evidence = update_omega(book.n_single, state.u, self.evidence, subspaces, omega_key, prob, self.bits)
         joint = joint + evidence + self.omega_const + best.log_weight.sum()
