@@ -2,20 +2,27 @@
 
 Tables of cases around prototypes, five values a feature. A sweep is everything: φ and the tables by the driver, labels, and
 prototypes with their subspaces; the parts are timed in further sweeps, kernel by kernel. Roofline: what a sweep must read and
-compute, beside what it took.
+compute, beside what it took. With --fit a whole fit, and where its seconds went; without a GPU, --device cpu says the same.
 """
 
 import argparse
+import functools
+import threading
 import time
 import warnings
 from collections import defaultdict
+from contextlib import ExitStack
+from unittest import mock
 
 import numpy as np
 
-from bayescase import BayesianCaseModel
+from bayescase import BayesianCaseModel, estimator, fitted
 from bayescase.kernels import Driver, stream, sweeps
+from bayescase.kernels.cuda.cells import DeviceCells
 from bayescase.kernels.cuda.engine import CudaEngine
 from bayescase.kernels.cuda.machine import Cuda
+from bayescase.kernels.cuda.rows import CudaRows
+from bayescase.sampling import chain, posterior, run
 from bayescase.sampling.plan import prototypes_every
 from bayescase.state import make_data, make_hyper, new_state
 
@@ -128,34 +135,105 @@ def report(machine):
         machine.cupy.get_default_memory_pool().free_all_blocks()
 
 
-def report_fit(device, n_iter, n_jobs):
+STAGES = {  # what is called, and what it does
+    "reading": [(estimator, "read"), (estimator, "fit_encoder"), (estimator, "prepare")],
+    "chains": [(run.Run, "__init__")],
+    "device": [(Cuda, "__init__"), (Cuda, "compile"), (DeviceCells, "__init__"), (CudaRows, "__init__")],
+    "start": [(chain.Chain, "begin"), (chain.Chain, "count")],
+    "search": [(chain.Chain, "search"), (chain.Chain, "find")],
+    "runs": [(chain, name) for name in ("few_cases", "open_engine", "fresh", "crossed")] + [(chain.Chain, "one_each")],
+    "sweeps": [(chain.Chain, name) for name in ("step", "sweep", "note", "keep")],
+    "driver": [(Driver, "update_phi"), (Driver, "update_p_omega"), (CudaRows, "update_z"), (posterior.Accumulator, "add")],
+    "results": [(run.Run, "draws"), (fitted.Fitted, "of_draws"), (BayesianCaseModel, "_show")],
+    "parts": [(fitted, name) for name in ("row_hashes", "equal_hashes", "summarise", "mean_hyper")],
+    "shown": [(fitted.Fitted, name) for name in ("prototype_ranking", "labels", "homes", "diagnostics")],
+}
+
+
+class Split:
+    """Seconds of what a fit calls, each beneath what called it."""
+
+    def __init__(self):
+        self.seconds, self.calls, self.order = defaultdict(float), defaultdict(int), {}
+        self.within = threading.local()
+
+    def timed(self, name, function):
+        @functools.wraps(function)
+        def call(*args, **kwargs):
+            above = getattr(self.within, "path", ())
+            self.within.path, started = (path := (*above, name)), time.perf_counter()
+            self.order.setdefault(path, len(self.order))
+            try:
+                return function(*args, **kwargs)
+            finally:
+                self.seconds[path] += time.perf_counter() - started
+                self.calls[path] += 1
+                self.within.path = above
+
+        return call
+
+    def watch(self):
+        """Time them while the context lasts."""
+        stack = ExitStack()
+        for owner, name in (place for places in STAGES.values() for place in places):
+            plain, called = vars(owner)[name], f"{owner.__name__.rpartition('.')[2]}.{name}"
+            if isinstance(plain, functools.cached_property):
+                again = functools.cached_property(self.timed(called, plain.func))
+                again.__set_name__(owner, name)
+            elif isinstance(plain, classmethod):
+                again = classmethod(self.timed(called, plain.__func__))
+            else:
+                again = self.timed(called, plain)
+            stack.enter_context(mock.patch.object(owner, name, again))
+        return stack
+
+    def show(self, least=0.02):
+        """A tree, in the order of first calls; what took less is left out. Chains side by side are added up."""
+        for path in sorted(self.order, key=lambda path: [self.order[path[: k + 1]] for k in range(len(path))]):
+            if self.seconds[path] >= least:
+                print(f"{self.seconds[path]:10.2f} s {self.calls[path]:7,} ×  {'    ' * (len(path) - 1)}{path[-1]}", flush=True)
+
+
+def report_fit(device, n_iter, n_jobs, n_cases, chains):
     """A fit from a NumPy array to labels."""
-    x, truth = cases(4_000_000, 50, 10)
-    for init, n_chains in (("cases", 1), ("cases", 4)):
-        started = time.perf_counter()
+    x, truth = cases(n_cases, 50, 10)
+    for n_chains in chains:
+        split, started = Split(), time.perf_counter()
         first = []
-        settings = {"n_iter": n_iter, "n_chains": n_chains, "init": init, "random_state": 0, "n_jobs": n_jobs, "device": device}
-        with warnings.catch_warnings():
+        settings = {
+            "n_iter": n_iter,
+            "n_chains": n_chains,
+            "init": "cases",
+            "random_state": 0,
+            "n_jobs": n_jobs,
+            "device": device,
+        }
+        with warnings.catch_warnings(), split.watch():
             warnings.simplefilter("ignore")
             model = BayesianCaseModel(10, **settings).fit(x, callback=lambda report: first.append(time.perf_counter()))
         done = time.perf_counter()
         agree = sum(np.bincount(model.labels_[truth == s]).max() for s in range(10)) / len(truth)
         swept = first[-1] - first[0]
         print(
-            f"fit of {n_iter} sweeps, {n_chains} chains from {init!r}: {done - started:.1f} s: {first[0] - started:.1f} s "
+            f"fit of {n_iter} sweeps, {n_chains} chains: {done - started:.1f} s: {first[0] - started:.1f} s "
             f"to the first sweep, {swept:.1f} s sweeps ({n_chains * (len(first) - 1) * x.size / swept / 1e9:.0f} G cells/s), "
             f"{done - first[-1]:.1f} s results; {agree:.1%} of the cases in their cluster",
             flush=True,
         )
+        split.show()
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="cuda")
-    parser.add_argument("--fit", type=int, metavar="SWEEPS", help="fit 4,000,000 cases instead")
+    parser.add_argument("--fit", type=int, metavar="SWEEPS", help="fit a table instead, and say where the seconds went")
+    parser.add_argument(
+        "--chains", type=int, nargs="+", default=[1, 1, 4], help="of the fits; the first makes the device ready"
+    )
+    parser.add_argument("--cases", type=int, default=4_000_000, help="of the table that is fitted")
     parser.add_argument("--jobs", type=int, default=-1)
     args = parser.parse_args()
     if args.fit:
-        report_fit(args.device, args.fit, args.jobs)
+        report_fit(args.device, args.fit, args.jobs, args.cases, args.chains)
     else:
         report(Cuda(args.device))

@@ -11,6 +11,7 @@ import csv
 import gzip
 import itertools
 import json
+import multiprocessing
 import os
 import platform
 import statistics
@@ -27,7 +28,7 @@ from rich.console import Console
 from rich.table import Table
 
 WARM, REPEATS, LEAST_SECONDS = 20, 7, 0.2  # sweeps before the clock, turns, and how long a turn takes at least
-console = Console(width=130)
+console, SPAWN = Console(width=150), multiprocessing.get_context("spawn")
 
 
 # --- the tables ----------------------------------------------------------------------------------------------------------
@@ -332,6 +333,122 @@ def samplers(folder, n_cases=2000, seconds=20.0):
     return {"held_out": curves, "seconds_to_target": reach, "effective_per_second": effective, "target": target}
 
 
+# --- how much of the machine threads reach -------------------------------------------------------------------------------
+
+CORES_ROWS, CORES_TURNS, CORES_SECONDS = 1_000_000, 5, 0.6
+STAGES = ("update_phi", "update_z", "update_evidence", "score")  # the rest of a sweep is one thread's
+
+
+class Timed:
+    """Seconds that calls of one method take, all together."""
+
+    def __init__(self, owner, name):
+        self.seconds, self.plain = 0.0, getattr(owner, name)
+        setattr(owner, name, self)
+
+    def __call__(self, *args, **kwargs):
+        start = time.perf_counter()
+        try:
+            return self.plain(*args, **kwargs)
+        finally:
+            self.seconds += time.perf_counter() - start
+
+
+def rate(runner, seconds):
+    """Sweeps a second for so long."""
+    start, n = time.perf_counter(), 0
+    while (spent := time.perf_counter() - start) < seconds:
+        runner.run(1)
+        n += 1
+    return n / spent
+
+
+def sweep_alone(pipe, rows, S, seed):
+    """A process with a table of its own: as many sweeps as it can, whenever it is asked."""
+    runner = Ours(planted_data(rows, 50, S, seed), S, 1)
+    runner.run(3)
+    pipe.send(True)
+    while seconds := pipe.recv():
+        pipe.send(rate(runner, seconds))
+
+
+def planted_data(rows, P, S, seed=0):
+    """A planted table of five values, as the kernels take it."""
+    from bayescase.state import make_data
+
+    x = planted(rows, P, S=S, seed=seed).astype(np.int16) + np.arange(P, dtype=np.int16) * 5
+    return make_data(x, np.arange(P + 1) * 5)
+
+
+def cores(folder):
+    """A fit on n threads beside n processes of one thread, which share nothing: how much of what the machine gives is reached.
+
+    The processes have an n-th of the rows each, so that all of them together have as many cells. They take turns with the fit,
+    and with one whose threads have one part of the rows each, in place of several for whoever is done first.
+    """
+    from bayescase.kernels.cpu.threads import cut
+
+    figures, heads = (
+        {},
+        ("threads", "ms", "times one", "processes", "reached", "equal parts", "handing over"),
+    )
+    for S in (10, 50):
+        table = Table(*heads, *STAGES, "rest", title=f"Cores: {CORES_ROWS:,} × 50, {S} clusters; stages in ms")
+        data, alone = planted_data(CORES_ROWS, 50, S), None
+        for n in (n for n in (1, 2, 4, 8, 16, 32, 64) if n <= (os.cpu_count() or 1)):
+            runner, found, pipes = Ours(data, S, n), [], []
+            for seed in range(n):
+                ours, theirs = SPAWN.Pipe()
+                SPAWN.Process(target=sweep_alone, args=(theirs, CORES_ROWS // n, S, seed), daemon=True).start()
+                pipes.append(ours)
+            runner.run(3)
+            for pipe in pipes:
+                pipe.recv()
+            stages = [Timed(runner.rows if name == "update_z" else runner.driver, name) for name in STAGES[:-1]]
+            stages.append(Timed(runner.candidates, STAGES[-1]))
+            parts, before = runner.rows.parts, runner.t
+            for _ in range(CORES_TURNS):
+                one = rate(runner, CORES_SECONDS)
+                for pipe in pipes:
+                    pipe.send(CORES_SECONDS)
+                together = sum(pipe.recv() for pipe in pipes) / n  # in sweeps of the whole table
+                runner.rows.parts = runner.candidates.parts = cut(data.cells.first, n)
+                found.append((one, together, rate(runner, CORES_SECONDS)))
+                runner.rows.parts = runner.candidates.parts = parts
+            for pipe in pipes:
+                pipe.send(0)
+            times = [1e3 * stage.seconds / (runner.t - before) for stage in stages]
+            handing = handing_over(runner, n)
+            runner.close()
+            ours, theirs, equal = np.median(found, axis=0)
+            alone = alone or (ours, theirs)
+            figures[f"S = {S}, {n} threads"] = of = {
+                "ms": 1e3 / ours,
+                "times_one": ours / alone[0],
+                "processes_times_one": theirs / alone[1],
+                "reached": median(a / b for a, b, _ in found),
+                "ms_equal_parts": 1e3 / equal,
+                "ms_of_handing_over": handing,
+                "stages_ms": dict(zip((*STAGES, "rest"), (*times, 1e3 / ours - sum(times)), strict=True)),
+            }
+            table.add_row(
+                str(n), f"{of['ms']:.2f}", f"{of['times_one']:.1f}", f"{of['processes_times_one']:.1f}",
+                f"[bold]{of['reached']:.0%}[/]", f"{of['ms_equal_parts']:.2f}", f"{handing:.3f}",
+                *(f"{ms:.2f}" for ms in of["stages_ms"].values()),
+            )  # fmt: skip
+        console.print(table)
+    return figures
+
+
+def handing_over(runner, n, times=200):
+    """Milliseconds that n threads need for nothing at all."""
+    threads, parts = runner.engine.threads, [(k, k + 1) for k in range(n)]
+    start = time.perf_counter()
+    for _ in range(times):
+        threads.each(parts, lambda *_: None)
+    return 1e3 * (time.perf_counter() - start) / times
+
+
 # --- reading, start and results ------------------------------------------------------------------------------------------
 
 ROWS, COLUMNS, SWEEPS, TURNS = 1_000_000, 50, 8, 3
@@ -519,6 +636,7 @@ def footprint(folder):
 PARTS = {
     "footprint": footprint,
     "iteration": iteration_speed,
+    "cores": cores,
     "reading": reading,
     "growth": growth,
     "samplers": samplers,

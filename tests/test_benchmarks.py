@@ -47,6 +47,36 @@ def test_what_a_fit_takes_beside_its_sweeps(beside, monkeypatch, capsys):
     assert "300 × 3" in capsys.readouterr().out
 
 
+def test_how_much_of_the_machine_threads_reach(beside, monkeypatch, capsys):
+    beside("benchmarks")
+    import speed
+
+    for name, value in (("CORES_ROWS", 60), ("CORES_TURNS", 1), ("CORES_SECONDS", 0.01)):
+        monkeypatch.setattr(speed, name, value)
+    monkeypatch.setattr(speed.os, "cpu_count", lambda: 2)
+    figures = speed.cores(None)
+    assert set(figures) == {f"S = {S}, {n} threads" for S in (10, 50) for n in (1, 2)}
+    for of in figures.values():
+        assert of["reached"] > 0
+        assert of["ms"] == pytest.approx(sum(of["stages_ms"].values()))
+    assert "60 × 50" in capsys.readouterr().out
+
+
+def test_where_the_seconds_of_a_fit_went(beside, capsys, monkeypatch):
+    beside("benchmarks")
+    import gpu
+
+    monkeypatch.setattr(gpu.Split.show, "__defaults__", (0.0,))
+    gpu.report_fit("cpu", 260, 1, n_cases=60, chains=[1])
+    first, *tree = capsys.readouterr().out.splitlines()
+    assert first.startswith("fit of 260 sweeps, 1 chains: ")
+    called = [line.split("×  ")[1] for line in tree]
+    assert {"estimator.read", "Chain.search", "    Chain.find", "        chain.crossed", "Chain.step", "Fitted.of_draws"} <= {
+        *called
+    }
+    assert called.index("Chain.search") < called.index("    Chain.find") < called.index("Chain.step")
+
+
 @pytest.mark.parametrize(("clusters", "S"), [pytest.param("auto", 20, marks=pytest.mark.slow), ("known", 3), ("drawn", 6)])
 def test_intervals_are_counted(beside, monkeypatch, capsys, clusters, S):
     beside("benchmarks")

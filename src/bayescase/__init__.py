@@ -25,6 +25,9 @@ Reading order: rooms, each using only those before it (docs/architecture.md has 
     cli          the command line
 """
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -67,11 +70,24 @@ _HOME = {
 }
 
 
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Modules stay: the garbage collector would look through them again and again while there are more and more."""
+    on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if on:
+            gc.enable()
+
+
 def __getattr__(name: str) -> Any:  # scikit-learn and numba take seconds to import: only when first needed
     if name == "plots":
         return import_module(".explaining.render.figures", __name__)
     if name in _HOME:
-        return getattr(import_module(f".{_HOME[name]}", __name__), name)
+        with _uncollected():
+            return getattr(import_module(f".{_HOME[name]}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -53,6 +53,12 @@ class Codes(NamedTuple):
         """Cells of every row, 0 if that differs."""
         return self.x.shape[1] if self.bags is None else 0
 
+    @property
+    def longest(self) -> int:
+        """Cells of the longest row."""
+        more = 0 if self.bags is None else int(self.bags.sizes.max(initial=0))
+        return self.x.shape[1] + more if len(self.x) else 0
+
     def part(self, rows: slice) -> "Codes":
         """Some neighbouring rows."""
         return Codes(self.x[rows], None if self.bags is None else self.bags.part(rows))
@@ -210,11 +216,14 @@ def make_data(
     """Fill in the defaults: the catalogue is x, every candidate is equally likely, values match exactly, nothing is held."""
     if candidates is None:
         candidates, candidate_bags = x, None if bags is None else distinct(bags)
-    weight = np.ones((len(candidates), 1)) if weight is None else np.asarray(weight, dtype=float)
+    M = len(candidates)
     z_held = np.zeros(0, dtype=np.int64) if z_held is None else np.asarray(z_held, dtype=np.int64)
     omega_held = np.zeros((0, 0), dtype=np.int8) if omega_held is None else np.asarray(omega_held, dtype=np.int8)
     book = make_book(offset, x.shape[1], similarity, base)
-    log_weight = log_weights(weight.reshape(len(candidates), -1))
+    if weight is None:
+        log_weight = np.full((M, 1), np.log(np.ones(1) / M)) if M else np.zeros((0, 1))
+    else:
+        log_weight = log_weights(np.asarray(weight, dtype=float).reshape(M, -1))
     return Data(x, candidates, book, log_weight, z_held, omega_held, bags, candidate_bags)
 
 
@@ -248,20 +257,20 @@ def new_state(data: Data, S: int) -> State:
     V, D = int(data.offset[-1]), data.book.n_columns
     state = State(
         p=np.zeros(S, dtype=np.int64),
-        u=np.full((S, longest(data.candidate_cells)), -1, dtype=np.int64),
+        u=np.full((S, data.catalogue.longest), -1, dtype=np.int64),
         omega=np.zeros((S, D), dtype=np.bool_),
         omega_prob=np.zeros((S, D)),
         n_sv=np.zeros((V, S), dtype=np.int32),
-        n_rows=np.zeros((S, longest(data.cells) + 1), dtype=np.int64),
+        n_rows=np.zeros((S, data.cases.longest + 1), dtype=np.int64),
     )
     if len(data.omega_held):  # an item of a bag can be on only once a prototype has it
         state.omega[:, : data.book.n_single] = data.omega_held[:, : data.book.n_single] > 0
     return state
 
 
-def longest(cells: Cells) -> int:
-    """Cells of the longest row."""
-    return int(cells.sizes.max(initial=0))
+def spread(labels: np.ndarray, cells: Cells, width: int) -> np.ndarray:
+    """(cells,) Labels, of each cell or, as (rows, 1), of each row. Rows have `width` cells, or any number if that is 0."""
+    return labels if labels.ndim == 1 else np.repeat(labels[:, 0], width or cells.sizes)
 
 
 def smallest_int(n: int) -> np.dtype:

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numba.core.compiler import DefaultPassBuilder, Flags, StateDict
 
 import bayescase.kernels.compiling
+from bayescase.kernels.compiling import Options
 
 
 @pytest.fixture
@@ -117,3 +119,23 @@ def test_kernels_count_no_references():
 
     assert kernel(np.arange(3.0)) == 1.0
     assert "NRT_incref" not in "".join(kernel.inspect_llvm().values())
+
+
+def test_the_passes_that_kernels_do_without_are_numbas():
+    """A new name would quietly bring one back."""
+    state = StateDict(flags=Flags(), func_ir=None)
+    names = {each[0].name() for each in DefaultPassBuilder.define_nopython_pipeline(state).passes}
+    assert names >= bayescase.kernels.compiling.NEEDLESS
+
+
+def test_options_are_equal_as_numba_has_them():
+    plain, other = Flags(), Flags()
+    other.nrt = True
+    for one in (plain, other):
+        for two in (plain, other):
+            assert (Options(one) == Options(two)) == (one == two)
+            assert (Options(one) == two) == (one == two)
+        assert hash(Options(one)) == hash(one)
+    explicit = Options(plain)
+    explicit.nrt = plain.nrt
+    assert explicit == Options(plain)

@@ -16,8 +16,9 @@ from pathlib import Path
 from numba import njit
 from numba.core import caching
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler import CompilerBase, DefaultPassBuilder, Flags
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.compiler_machinery import PassManager
 
 HERE = Path(__file__).parent
 KEPT = 3  # folders of other versions that stay
@@ -115,11 +116,46 @@ def uncollected():
                 gc.enable()
 
 
+# What numba looks for in every function, and no kernel has: closures, array expressions, overloads to inline, object mode
+NEEDLESS = {
+    "inline_closure_likes",
+    "nopython_rewrites",
+    "inline_overloads",
+    "with_lifting",
+    "make_function_op_code_to_jit_function",
+}
+
+
+class Options(Flags):
+    """numba's options of a function. They are compared for every call in it: here only those that are not what is usual."""
+
+    HASH = hash(Flags())  # one for all: of the names of options
+
+    def __hash__(self):
+        return self.HASH
+
+    def __eq__(self, other):
+        return isinstance(other, Flags) and self.chosen() == Options.chosen(other)
+
+    def chosen(self):
+        return {name: value for name, value in self._values.items() if value != self.options[name].default}
+
+
 class Kernel(CompilerBase):
     """numba's compiler for kernels."""
 
+    library = JITCodeLibrary
+
+    def __init__(self, typingctx, targetctx, library, args, return_type, flags, locals):
+        super().__init__(typingctx, targetctx, library, args, return_type, Options(flags), locals)
+
     def define_pipelines(self):
-        return [DefaultPassBuilder.define_nopython_pipeline(self.state)]
+        self.state.library = self.library(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
+        self.state.library.enable_object_caching()
+        usual, passes = DefaultPassBuilder.define_nopython_pipeline(self.state), PassManager("kernel")
+        passes.passes = [each for each in usual.passes if each[0].name() not in NEEDLESS]
+        passes.finalize()
+        return [passes]
 
     def compile_extra(self, func):
         with uncollected():
@@ -129,10 +165,7 @@ class Kernel(CompilerBase):
 class Inner(Kernel):
     """And for the functions that only they call."""
 
-    def define_pipelines(self):
-        self.state.library = Unfinished(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
-        self.state.library.enable_object_caching()
-        return super().define_pipelines()
+    library = Unfinished
 
 
 # A test for division by zero keeps loops scalar. Arrays are not counted: they are made outside, and live as long as the call.

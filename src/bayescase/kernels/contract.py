@@ -131,10 +131,13 @@ class Rows(Protocol):
         """Give the cells of some rows other labels. The caller updates the counts."""
 
     def start(self, labels_of: Callable[[slice, Cells], np.ndarray]) -> None:
-        """Give all cells labels: labels_of(rows, their cells), part by part, in order."""
+        """Give all cells labels: labels_of(rows, their cells), part by part, in order; (cells,), or one per row, (rows, 1)."""
 
     def labels(self) -> np.ndarray:
         """The labels of all cells."""
+
+    def single(self) -> np.ndarray:
+        """(N,) The label of each row that has only one, -1 of the others."""
 
     def put_labels(self, z: np.ndarray) -> None:
         """Give all cells other labels. The caller counts again."""

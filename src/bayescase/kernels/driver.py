@@ -85,7 +85,7 @@ class Driver:
         self.copies = Copies(by_lanes, np.zeros((P, S)))
         self.evidence, self.part = np.zeros((V, S)), np.zeros(P)
         self.value = np.zeros((int(np.diff(book.offset[: P + 1]).max(initial=1)), S))
-        self.features = threads.parts(P)
+        self.features = threads.parts(P, S * int(book.offset[P]))
         self.chunks, self.bags = chunks_of(book), make_bag_tables(book, S)
         self.chunk_parts, self.clusters = threads.parts(len(self.chunks)), threads.parts(S)
         self.rises, self.hyper = rises, None
@@ -188,7 +188,8 @@ class Driver:
             self.update_own_evidence(hyper, state)
         joint = self.log_joint(state) if self.joint is None else self.joint
         if draw_p:
-            forget_items(book, state.u, state.omega, prob)
+            if len(self.chunks):
+                forget_items(book, state.u, state.omega, prob)
             state.p[:], state.u[:] = best.row, best.codes
         evidence = update_omega(book.n_single, state.u, self.evidence, subspaces, omega_key, prob, self.bits)
         joint = joint + evidence + self.omega_const + candidates.weights_of(state.p).sum()

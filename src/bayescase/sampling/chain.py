@@ -39,18 +39,22 @@ class Chain:
         start = plan.start[number] if isinstance(plan.start, tuple) else plan.start
         self.kind = start if isinstance(start, str) and start in KINDS else None  # of search
         self.problem = problem
-        rows.start(Start(self.data, self.hyper, start, rng, problem.n_cases, plan.seed))
         self.cells: Cells | None = None  # of all cases, once they have been drawn anew
         self.whole: WholeCases | None = None  # once there are switches
         self.use_switches(Switches.none())  # between descriptions that the search for the start has met
         self.state = new_state(self.data, S)
-        self.count()
-        self.n_cells = int(self.state.n_sv.sum())
+        self.n_cells = int((np.arange(len(self.n_i)) * self.n_i).sum())
         self.n_cases = max(1, int(self.n_i[1:].sum()))
         self.kept = self.keep_nothing(plan)
         self.former: Accumulator | None = None
         self.trace = np.zeros((len(traced(self.learn)), 0))
-        driver.update_p_omega(self.hyper, self.state, candidates, stream(plan.seed, number, START))
+        if problem.stored is None and self.searches(plan):
+            return  # its search begins anew
+        first = Start(self.data, self.hyper, start, rng, problem.n_cases, plan.seed)
+        self.begin(first, self.hyper, driver, stream(plan.seed, number, START))
+
+    def searches(self, plan: Plan) -> bool:
+        return self.kind is not None and plan.n_init > 1
 
     def count(self) -> None:
         """The counts, from nothing."""
@@ -101,7 +105,7 @@ class Chain:
         Returns the labels that cases had in them if jumps could go there, the best first.
         """
         problem, number, kind = self.problem, self.number, self.kind
-        if kind is None or plan.n_init <= 1:
+        if kind is None or not self.searches(plan):
             return []
         few = few_cases(self.data, problem.n_cases, plan.seed)
         met: list[np.ndarray] | None = [] if plan.moves == "jumps" and len(few.x) == problem.n_cases else None
@@ -148,7 +152,9 @@ class Chain:
 
     def one_each(self) -> np.ndarray:
         """(N,) The label of the first cell of each case, 0 of one without cells."""
-        return np.where(self.seen >= 0, self.rows.labels()[self.seen], 0).astype(smallest_int(len(self.hyper.beta)))
+        one = self.rows.single()
+        labels = one if (one >= 0).all() else self.rows.labels()[self.seen]
+        return np.where(self.seen >= 0, labels, 0).astype(smallest_int(len(self.hyper.beta)))
 
     def find(self, plan: Plan, driver: Driver, kind: str, met: list[np.ndarray] | None = None) -> Short:
         """The best of many short runs, which move whole cases only; the labels of all of them to `met`."""
@@ -159,7 +165,7 @@ class Chain:
             path = (SEARCH, next(runs))
             labels = (np.where(held >= 0, held, labels) if len(held) else labels).astype(smallest_int(S), copy=False)
             key = stream(plan.seed, self.number, *path, SHORT)
-            self.begin(lambda rows, cells: np.repeat(labels[rows], cells.sizes), hyper, driver, key)
+            self.begin(lambda rows, cells: labels[rows, None], hyper, driver, key)
             joint = [self.sweep(plan, driver, (*path, t), (*path, t), cells=False)[0] for t in range(n_sweeps)]
             one = self.one_each()
             if met is not None:

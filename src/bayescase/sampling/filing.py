@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..reading.encoding import Encoding
-from ..state import Cells, Data, Hyper, longest, make_book
+from ..state import Cells, Data, Hyper, make_book
 from .hyper import LEARNED, Learn
 from .plan import MOVES, Plan, Round
 from .problem import STARTS, Problem
@@ -76,7 +76,7 @@ def data_from_parts(parts: dict[str, dict[str, np.ndarray]], encoding: Encoding)
 def check_problem(problem: Problem, S: int) -> None:
     """What is needed to run on: S labels, of which some may not be in use."""
     data, hyper, learn, plan = problem.data, problem.hyper, problem.learn, problem.plan
-    N, D, most = len(data.x), data.book.n_columns, longest(data.cells)
+    N, D, most = len(data.x), data.book.n_columns, data.cases.longest
     need(set(learn.names) <= set(LEARNED) and isinstance(learn.beta, bool), "learned")
     need(all(isinstance(getattr(hyper, name), float) for name in NUMBERS), "given hyperparameters")
     need(hyper.alpha >= 0 and hyper.lam > 0 and hyper.c >= 0 and bool((hyper.q > 0).all() and (hyper.q < 1).all()), "range")

@@ -271,7 +271,9 @@ def may_be_among(hashes: np.ndarray, few: np.ndarray) -> np.ndarray:
     bits = np.uint64(64 - 16)
     flags = np.zeros(1 << 16, dtype=bool)
     flags[few >> bits] = True
-    return np.asarray(flags[hashes >> bits])
+    found = np.empty(len(hashes), dtype=bool)
+    each(lambda part: np.take(flags, hashes[part] >> bits, out=found[part]), portions(len(hashes)))
+    return found
 
 
 def summarise(chains: list[ChainDraws], equals: Averaging, prune: bool = False, out: Mapped | None = None) -> Posterior:

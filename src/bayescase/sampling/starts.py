@@ -11,7 +11,7 @@ from scipy.sparse import csr_array, diags_array
 from scipy.special import gammaln
 
 from ..kernels import apart, best_profile, value_counts
-from ..state import Cells, Codebook, Data, Hyper, chunks, distinct, smallest_int
+from ..state import Cells, Codebook, Data, Hyper, chunks, distinct, smallest_int, spread
 from . import stored
 
 MORE_SEEDS = 30  # at most, and at most three times the clusters
@@ -53,28 +53,22 @@ class Start:
                 self.empty = np.bincount(self.labels, minlength=self.S) == 0
 
     def __call__(self, rows: slice, cells: Cells) -> np.ndarray:
-        """The labels of the cells of some neighbouring rows."""
-        z = np.empty(len(cells.codes), dtype=smallest_int(self.S))
-        each = z.reshape(-1, self.width) if self.width else None  # row by row, if rows have as many cells each
-        if isinstance(self.start, str) and self.start == "cells":
+        """The labels of some neighbouring rows: (cells,), or (rows, 1) if every row has one."""
+        kind, held = smallest_int(self.S), self.data.z_held[rows] if len(self.data.z_held) else None
+        by_cell = self.start == "cells" if isinstance(self.start, str) else self.start.ndim == 2
+        if not by_cell:
+            labels = self.of_rows(rows, cells).astype(kind, copy=False)
+            return (labels if held is None else np.where(held >= 0, held, labels).astype(kind))[:, None]
+        z = np.empty(len(cells.codes), dtype=kind)
+        if isinstance(self.start, str):
             for part in chunks(len(z), 1):
                 z[part] = self.rng.integers(self.S, size=part.stop - part.start)
-        elif not isinstance(self.start, str) and self.start.ndim == 2:
+        else:
             given = self.start[rows].reshape(-1)
             z[:] = np.where(given < 0, self.rng.integers(self.S, size=given.shape), given)
-        else:
-            labels = self.of_rows(rows, cells).astype(z.dtype)
-            if each is None:
-                z[:] = np.repeat(labels, cells.sizes)
-            else:
-                each[:] = labels[:, None]
-        if len(self.data.z_held):
-            held = self.data.z_held[rows]
-            if each is None:
-                held = np.repeat(held, cells.sizes)
-                z[held >= 0] = held[held >= 0]
-            else:
-                each[held >= 0] = held[held >= 0, None]
+        if held is not None:
+            of_cells = spread(held[:, None], cells, self.width)
+            z[of_cells >= 0] = of_cells[of_cells >= 0]
         return z
 
     def portion(self, rows: slice, n_cells: int) -> Start:
@@ -125,7 +119,8 @@ def few_cases(data: Data, n_cases: int, seed: int) -> Data:
 
 def init(data: Data, hyper: Hyper, start: str | np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Labels z of all cases, (N, P), or flat if there are bags; held cases have the labels that they are held at."""
-    z = Start(data, hyper, start, rng)(slice(0, len(data.x)), data.cells)
+    labels, cells = Start(data, hyper, start, rng)(slice(0, len(data.x)), data.cells), data.cells
+    z = spread(labels, cells, data.cases.width)
     return z.reshape(data.x.shape) if data.bags is None else z
 
 

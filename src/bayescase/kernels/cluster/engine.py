@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ...reading.cache import Cached
-from ...state import Cells, Data, Hyper, longest, smallest_int
+from ...state import Cells, Data, Hyper, smallest_int
 from ...storage import Mapped
 from ..contract import Best, Candidates, Counts, Meanwhile, Moved
 from ..cpu.engine import CpuCandidates
@@ -209,6 +209,9 @@ class ClusterRows:
     def labels(self) -> np.ndarray:
         return np.concatenate(self.look(tasks.labels))
 
+    def single(self) -> np.ndarray:
+        return np.concatenate(self.look(tasks.single))
+
     def put_labels(self, z: np.ndarray) -> None:
         flat = z.reshape(-1)
         self.change(tasks.put_all, each={b: (flat[span],) for b, span in enumerate(self.workers.cells)})
@@ -328,10 +331,10 @@ class ClusterEngine:
     ):
         self.folder, self.chains_at_once = folder, min(n_chains, CHAINS_AT_ONCE)
         self.threads = Threads(data, S, self.chains_at_once)
-        shape = Shape(data.offset, data.book.n_single, S, longest(data.cells), device)
+        shape = Shape(data.offset, data.book.n_single, S, data.cases.device)
         self.workers = Workers(client, cached, shape, self.chains_at_once)
         self.candidates: Candidates = (
-            ClusterCandidates(self.workers, log_weight, longest(data.candidate_cells))
+            ClusterCandidates(self.workers, log_weight, data.catalogue.longest)
             if data.own_cases
             else CpuCandidates(self.threads, data)
         )

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...state import Cells, Hyper, smallest_int
+from ...state import Cells, Hyper, smallest_int, spread
 from ...storage import Mapped
 from ..contract import Counts, Moved
 from ..cpu.engine import NONE, Block
@@ -63,7 +63,8 @@ def begin(rows: BlockRows, shape: Shape, labels_of: Callable[[slice, Cells], np.
     cells = Cells(*map(writable, rows.cells))
     if rows.width:
         cells = cells._replace(first=np.arange(rows.size + 1, dtype=np.int64) * rows.width)
-    z = labels_of(slice(rows.number, rows.number + rows.size), cells).astype(smallest_int(shape.S), copy=False)
+    labels = labels_of(slice(rows.number, rows.number + rows.size), cells)
+    z = spread(labels, cells, rows.width).astype(smallest_int(shape.S), copy=False)
     none = np.zeros((0, shape.S), dtype=np.float16)
     return with_labels(rows, BlockState(z, NONE, np.zeros((rows.size, shape.S), dtype=np.float32), none, NONE), z)
 
@@ -94,6 +95,10 @@ def labels(rows: BlockRows, state: BlockState, shape: Shape) -> np.ndarray:
     state = state.copy()
     spell_out(state.block(rows))
     return state.z
+
+
+def single(rows: BlockRows, state: BlockState, shape: Shape) -> np.ndarray:
+    return state.one
 
 
 def put_all(rows: BlockRows, state: BlockState, shape: Shape, z: np.ndarray) -> tuple[BlockState, None]:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...parallel import each, portions
-from ...state import Cells, Data, Hyper, chunks, has_gaps, longest, smallest_int
+from ...state import Cells, Data, Hyper, chunks, has_gaps, smallest_int, spread
 from ..contract import Best, Candidates, Counts, Meanwhile, Moved
 from .means import OVERLAP_UNIT, add_memberships, add_overlap, add_z_counts, find_single, spell_out
 from .rows import score_p, update_z
@@ -53,7 +53,7 @@ class CpuRows:
     def __init__(self, threads: Threads, data: Data, z: np.ndarray, S: int, cells: Cells | None = None):
         cells = cells or data.cells
         self.threads, self.S, self.z = threads, S, z.reshape(-1)
-        self.first, self.width = cells.first, longest(cells)
+        self.first, self.width = cells.first, data.cases.longest
         self.block = make_block(cells, width_of(data), z, data.z_held)
         self.parts = threads.parts_of(cells.first)
         self.memberships: np.ndarray = np.zeros((len(data.x), S), dtype=np.float32)
@@ -84,7 +84,7 @@ class CpuRows:
         if keep_former:
             each(lambda rows: np.copyto(former[rows], self.memberships[rows], "same_kind"), portions(len(former)))
         self.former = former if keep_former else None
-        self.memberships[:] = 0.0
+        self.memberships = np.zeros(self.memberships.shape, dtype=np.float32)
 
     def drop_former(self) -> None:
         self.former = None
@@ -120,10 +120,18 @@ class CpuRows:
 
     def start(self, labels_of: Callable[[slice, Cells], np.ndarray]) -> None:
         cells, size = Cells(self.block.x, self.first), self.block.size
-        whole = len(self.block.held) > 0  # clusters are named after the cases held in them
+        single, whole = False, len(self.block.held) > 0  # clusters are named after the cases held in them
         for rows in [slice(0, size)] if whole else chunks(size, len(self.z) // max(size, 1), START_CELLS):
-            self.z[self.first[rows.start] : self.first[rows.stop]] = labels_of(rows, cells.part(rows))
-        find_single(self.block)
+            labels = labels_of(rows, part := cells.part(rows))
+            if single := labels.ndim == 2 and self.block.width > 0 and not self.block.gaps:  # no row without cells
+                self.block.one[rows] = labels[:, 0]
+            else:
+                self.z[self.first[rows.start] : self.first[rows.stop]] = spread(labels, part, self.block.width)
+        if not single:
+            find_single(self.block)
+
+    def single(self) -> np.ndarray:
+        return self.block.one
 
     def labels(self) -> np.ndarray:
         spell_out(self.block)
@@ -170,7 +178,7 @@ class CpuCandidates:
         width = 0 if data.candidate_bags is not None else data.candidates.shape[1]
         self.block = make_block(self.cells, width, number=number)
         self.parts = threads.parts_of(self.cells.first)
-        self.most = longest(self.cells)
+        self.most = data.catalogue.longest
 
     def weights_of(self, p: np.ndarray) -> np.ndarray:
         return self.log_weight[p - self.block.number, np.arange(len(p)) % self.log_weight.shape[1]]

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from ...parallel import each, portions
-from ...state import Cells, Codebook, Codes, Hyper, longest
+from ...state import Cells, Codebook, Codes, Hyper
 from ..compiling import compiled, inner
 from ..rng import categorical, derive, uniform
 from .cells import move_cells
@@ -288,7 +288,7 @@ def each_table(
     cases: Codes, book: Codebook, given: Sequence[Given], n_jobs: int, kernel: Callable[[Block, slice, int, Fold], None]
 ) -> None:
     """kernel(block, rows, d, fold) for every table d of φ and every block of rows, a block per thread."""
-    cells, most = cases.cells, longest(cases.cells)
+    cells, most = cases.cells, cases.longest
 
     def work(rows: slice) -> None:
         block = make_block(cells.part(rows), cases.width)

@@ -80,7 +80,7 @@ def fill_apart(x, case, far):
 def row_means(cells: Cells, rows: np.ndarray, of_code: np.ndarray) -> np.ndarray:
     """(rows,) The mean of a number that each code has, over the observed cells of some rows; 0 if there are none."""
     mean = np.empty(len(rows))
-    fill_means(*cells, rows, of_code, mean)
+    each(lambda few: fill_means(*cells, rows[few], of_code, mean[few]), portions(len(rows)))
     return mean
 
 

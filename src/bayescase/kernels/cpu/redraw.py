@@ -31,7 +31,7 @@ from .sums import block_sums, row_span
 from .tables import ROWS
 
 MOST = 256  # cells that are drawn jointly
-OWN, CELL, PARTNER, FIRST, NUMBER, EACH = range(6)  # what the uniform numbers of a row decide
+OWN, CELL, PARTNER, FIRST, NUMBER, EACH = map(np.int64, range(6))  # what the uniform numbers of a row decide
 
 
 class Pairs(NamedTuple):

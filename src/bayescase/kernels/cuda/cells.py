@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...state import Cells, Codebook, Codes, chunks, has_gaps, longest, smallest_int
+from ...state import Cells, Codebook, Codes, chunks, has_gaps, smallest_int
 from ..cpu.tables import lanes_for
 from .machine import SWEEPING, THREADS, Kind, Machine
 
@@ -48,7 +48,7 @@ class DeviceCells:
         self.machine, self.n, self.book, self.resident = machine, codes.n_rows, book, not parts
         cells = codes.cells
         self.ragged, self.n_values = codes.bags is not None, int(book.offset[-1])
-        self.width = longest(cells) if width is None else width  # of the longest row, here or anywhere
+        self.width = codes.longest if width is None else width  # of the longest row, here or anywhere
         self.gaps = has_gaps(cells.codes) if gaps is None else gaps
         self.code_bits, self.base = (32, machine.xp.zeros(4, np.int32)) if self.ragged else self.layout()
         self.blocks = [self.block(codes, cells, rows) for rows in parts or [slice(0, self.n)]]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import Advice, ParameterError, Setting
-from ...state import Data, longest, smallest_int
+from ...state import Data, smallest_int
 from ..contract import Best, Candidates, Meanwhile
 from ..cpu.tables import Copies, lanes_for
 from ..cpu.threads import Threads
@@ -36,7 +36,7 @@ class CudaCandidates:
 
     def __init__(self, machine: Machine, cells: DeviceCells, data: Data, S: int, n_chains: int, number: int = 0):
         self.machine, self.cells, self.number, self.S = machine, cells, number, S
-        self.host, self.most = data.candidate_cells, longest(data.candidate_cells)
+        self.host, self.most = data.candidate_cells, data.catalogue.longest
         self.copies = Bundle(
             machine,
             {
@@ -190,7 +190,7 @@ def can_cut(machine: Machine, data: Data, S: int, n_chains: int) -> bool:
 
 def bytes_of_row(data: Data, S: int) -> int:
     """Memory for a row of each block that is on the device, and as much again for what is being made of it."""
-    width = max(longest(data.cells), longest(data.candidate_cells))
+    width = max(data.cases.longest, data.catalogue.longest)
     return 2 * AT_ONCE * (width * (code_bytes(data) + smallest_int(S).itemsize) + 4 * S + 8 * data.log_weight.shape[1] + 32)
 
 

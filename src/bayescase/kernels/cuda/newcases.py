@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from ...state import Codebook, Codes, Hyper, chunks, has_gaps, longest
+from ...state import Codebook, Codes, Hyper, chunks, has_gaps
 from ..cpu.newcases import BURN, KEEP, make_fold
 from ..cpu.tables import lanes_for
 from .cells import DeviceCells
@@ -21,7 +21,7 @@ def fold_there(
     """(N, S) Σ_d E[π_i | x_i, φ_d] of cases, given (α and β, φ) of each table d: what `fold_in` gives on the processors."""
     machine.use()
     xp, tables = machine.xp, list(given)
-    S, width, gaps = tables[0][1].shape[1], longest(cases.cells), has_gaps(cases.cells.codes)
+    S, width, gaps = tables[0][1].shape[1], cases.longest, has_gaps(cases.cells.codes)
     mean = np.empty((cases.n_rows, S))
     V, f4, f8 = int(book.offset[-1]), np.float32, np.float64
     by_value = ((V + 1) * lanes_for(S),)

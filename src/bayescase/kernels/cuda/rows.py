@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...state import Cells, Data, Hyper, smallest_int
+from ...state import Cells, Data, Hyper, smallest_int, spread
 from ..contract import Counts, Moved
 from ..cpu.engine import make_block, take_cells
 from ..cpu.means import find_single
@@ -206,7 +206,14 @@ class CudaRows:
         return self.copy_of(self.means)
 
     def start(self, labels_of: Callable[[slice, Cells], np.ndarray]) -> None:
-        self.put_labels(labels_of(slice(0, self.n), self.host))
+        labels, cells = labels_of(slice(0, self.n), self.host), self.cells
+        if labels.ndim == 2 and not cells.ragged and not cells.gaps:  # no row without cells
+            self.fill(self.one, labels[:, 0])
+        else:
+            self.put_labels(spread(labels, self.host, 0 if cells.ragged else cells.width))
+
+    def single(self) -> np.ndarray:
+        return self.copy_of(self.one)
 
     def arrays(self) -> dict[str, np.ndarray]:
         return {"z": self.labels(), "memberships": self.memberships}

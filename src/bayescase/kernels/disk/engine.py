@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from ...reading.cache import Cached
-from ...state import Cells, Data, Hyper, longest, smallest_int
+from ...state import Cells, Data, Hyper, smallest_int, spread
 from ...storage import Mapped, copy_file
 from ..contract import Best, Candidates, Counts, Meanwhile, Moved
 from ..cpu.engine import NONE, Block, CpuCandidates
@@ -148,10 +148,14 @@ class DiskRows:
 
     def start(self, labels_of: Callable[[slice, Cells], np.ndarray]) -> None:
         def begin(block: Block) -> None:
-            block.z[:] = labels_of(rows_of(block), cells_of(block))
+            cells = cells_of(block)
+            block.z[:] = spread(labels_of(rows_of(block), cells), cells, block.width)
             find_single(block)
 
         self.each_block(begin, changes=True)
+
+    def single(self) -> np.ndarray:
+        return np.asarray(self.one)
 
     def labels(self) -> np.ndarray:
         """All in memory."""
@@ -272,14 +276,14 @@ class DiskEngine:
         self.cached, self.data, self.folder, self.S = cached, data, folder, S
         self.threads = Threads(data, S, n_jobs, n_jobs)
         self.candidates: Candidates = (
-            DiskCandidates(self.threads, cached, log_weight, longest(data.candidate_cells))
+            DiskCandidates(self.threads, cached, log_weight, data.catalogue.longest)
             if data.own_cases
             else CpuCandidates(self.threads, data)
         )
 
     def rows(self, chain: int) -> DiskRows:
         """The rows of a chain, whose labels are not yet set."""
-        return DiskRows(self.threads, self.cached, self.folder, chain, (self.S, longest(self.data.cells)))
+        return DiskRows(self.threads, self.cached, self.folder, chain, (self.S, self.data.cases.longest))
 
     def close(self) -> None:
         self.threads.close()
