@@ -72,7 +72,7 @@ MUTANTS = {
         (DRIVER, "    moved = rows.update_z(driver.tables, np.uint64(derive(key, ROW)), by_cell)\n", EARLY_PHI, 1),
         (
             DRIVER,
-            "    return driver.update_p_omega(hyper, state, candidates, key, then=then), moved\n",
+            "    return driver.update_p_omega(hyper, state, candidates, key, then=then, draw_p=draw_p), moved\n",
             "    return 0.0, moved\n",
             1,
         ),

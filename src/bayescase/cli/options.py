@@ -146,8 +146,8 @@ MODELLING = options(
         type=click.Choice(["auto", "none", "cases", "clusters", "jumps"]),
         default="auto",
         show_default=True,
-        help="What is moved between sweeps. Jumps: to and fro between ways to tell the data, in small tables. Auto: those, in larger "
-        "tables cases. Clusters: slower, seldom better.",
+        help="What is moved between sweeps. Jumps: to and fro between ways to tell the data, in small tables. Auto: those, in "
+        "larger tables cases. Clusters: slower, seldom better.",
     ),
     click.option("--missing", multiple=True, metavar="MARK", help="A value such as ? that means missing; repeatable."),
     click.option("--drop", multiple=True, metavar="COLUMN", help="Leave a column out; repeatable."),
