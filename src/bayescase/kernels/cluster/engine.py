@@ -331,7 +331,7 @@ class ClusterEngine:
     ):
         self.folder, self.chains_at_once = folder, min(n_chains, CHAINS_AT_ONCE)
         self.threads = Threads(data, S, self.chains_at_once)
-        shape = Shape(data.offset, data.book.n_single, S, data.cases.device)
+        shape = Shape(data.offset, data.book.n_single, S, data.cases.longest, device)
         self.workers = Workers(client, cached, shape, self.chains_at_once)
         self.candidates: Candidates = (
             ClusterCandidates(self.workers, log_weight, data.catalogue.longest)
