@@ -16,7 +16,7 @@ MOVES = ("none", "cases", "clusters", "jumps")  # what is moved between sweeps; 
 MOST_CELLS = 1_000_000  # "auto": cases of a larger table are not drawn anew between sweeps
 SMALL, OFTEN, SELDOM = 20_000, 2, 4  # of so many cells: they are in every second sweep, those of larger tables in every fourth
 MANY_CLUSTERS, MANY_CELLS = 16, 1 << 17  # with more, and so many cells of candidates, prototypes are drawn less often:
-SELDOMEST = 3  # for every sixteen clusters more one sweep later, but at least in every third
+SELDOMEST = 3  # one sweep later for every sixteen clusters more, but at least in every third
 SINGLE_LABEL = 10  # sweeps at the start of a chain that move whole cases only; few, so that runs of any length begin alike
 
 
