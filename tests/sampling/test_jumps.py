@@ -174,6 +174,39 @@ def test_threads_and_checkpoints_do_not_change_a_fit(two_ways, tmp_path):
     assert np.array_equal(one.log_joint_, again.log_joint_)
 
 
+def started(table, path, n_iter, callback=None, **settings):
+    """A fit that goes on from the checkpoint, if there is one."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = BayesianCaseModel(2, n_iter=n_iter, n_chains=2, random_state=0, **settings)
+        return model.fit(table, checkpoint=path, callback=callback)
+
+
+def test_a_longer_run_takes_up_one_that_did_not_search(two_ways, tmp_path):
+    """By default runs of 250 sweeps and more search and jump: one that goes on does what it has begun with."""
+    one, two = (fit(two_ways, n_iter=n, n_init=1) for n in (300, 700))
+    started(two_ways, tmp_path / "run", 100)
+    for n, wanted in ((300, one), (700, two)):
+        found = started(two_ways, tmp_path / "run", n)
+        assert np.array_equal(found.log_joint_, wanted.log_joint_)
+        assert found.fitted_.plan.moves == "cases"
+    assert found.fitted_.problem.could_jump  # a run of its own would
+
+
+def test_a_shorter_run_takes_up_switches(two_ways, tmp_path):
+    started(two_ways, tmp_path / "run", 250, lambda report: report.sweep == 30)
+    found = started(two_ways, tmp_path / "run", 60)
+    assert found.fitted_.plan.moves == "jumps"
+    assert np.array_equal(found.log_joint_, fit(two_ways, n_iter=60, n_init=16, moves="jumps").log_joint_)
+
+
+@pytest.mark.parametrize(("first", "then"), [("cases", "auto"), ("auto", "jumps"), ("cases", "jumps"), ("cases", "none")])
+def test_a_run_with_other_moves_is_another_one(two_ways, tmp_path, first, then):
+    started(two_ways, tmp_path / "run", 40, moves=first)
+    with pytest.raises(ValueError, match="belongs to other data or settings"):
+        started(two_ways, tmp_path / "run", 300, moves=then)
+
+
 def test_bags_and_number_of_clusters(two_ways):
     lists = [[f"{j}{v}" for j, v in enumerate(row)] for row in two_ways]
     with warnings.catch_warnings():

@@ -396,6 +396,16 @@ def test_a_run_that_was_stopped_goes_on(tmp_path, monkeypatch):
     check_same(model.fit(path, checkpoint=checkpoint), BayesianCaseModel(3, n_chains=2, **QUICK).fit(cases))
 
 
+def test_a_larger_n_iter_goes_on_from_a_run_that_did_not_search(tmp_path):
+    """With a cache files stay when a run has ended. By default one of 250 sweeps searches."""
+    cases = table(200)
+    path, kept = written(cases, tmp_path), {"cache": tmp_path / "kept", "checkpoint": tmp_path / "run"}
+    settings = QUICK | {"n_chains": 1}
+    BayesianCaseModel(3, **settings | {"n_iter": 40}).fit(path, **kept)
+    found = BayesianCaseModel(3, **settings | {"n_iter": 260}).fit(path, **kept)
+    check_same(found, BayesianCaseModel(3, **settings | {"n_iter": 260, "n_init": 1}).fit(cases))
+
+
 def test_more_sweeps_from_memory(tmp_path):
     cases = table(200)
     settings = QUICK | {"n_chains": 2, "n_iter": 20}

@@ -90,7 +90,8 @@ def check_problem(problem: Problem, S: int) -> None:
         need_codes(data.omega_held, (S, D), -1, 2)
     need(plan.sampler in ("rows", "collapsed") and isinstance(plan.keep_draws, bool), "plan")
     need(is_int(plan.prototypes_every) and plan.prototypes_every > 0, "plan")
-    need(plan.moves in MOVES and is_int(plan.n_init) and plan.n_init > 0 and len(plan.rounds) > 0, "plan")
+    need(plan.moves in MOVES and isinstance(plan.auto_moves, bool), "moves")
+    need(is_int(plan.n_init) and plan.n_init > 0 and len(plan.rounds) > 0, "plan")
     need(all(is_int(n) for r in plan.rounds for n in r) and all(0 <= r.first < r.end for r in plan.rounds), "rounds")
     need(is_int(plan.n_chains) and len(plan.single_label) == plan.n_chains and all(map(is_int, plan.single_label)), "chains")
     if isinstance(plan.start, tuple):

@@ -41,6 +41,7 @@ class Plan(NamedTuple):
     moves: str = "none"  # of MOVES
     n_init: int = 1  # short runs that each chain makes first; it goes on from the best
     prototypes_every: int = 1  # sweeps from one in which prototypes are drawn to the next
+    auto_moves: bool = False  # "auto" chose them, by whether there is a search
 
     @property
     def searches(self) -> bool:

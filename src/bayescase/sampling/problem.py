@@ -231,7 +231,7 @@ def make_plan(
     )
     if settings.moves == "jumps":
         check_jumps(settings, size[0], plan.searches)
-    return plan._replace(moves=what_moves(settings, size[0], plan.searches))
+    return plan._replace(moves=what_moves(settings, size[0], plan.searches), auto_moves=is_auto(settings.moves))
 
 
 def check_jumps(settings: Settings, n_cells: int, searches: bool) -> None:

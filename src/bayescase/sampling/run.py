@@ -218,7 +218,8 @@ class Run:
 
     def resume(self, path: str | os.PathLike[str]) -> None:
         """Go on from a checkpoint of the same problem, or of a shorter run of it."""
-        self.stage = checkpoints.resume(path, self.fingerprint(), self.problem, self.chains)
+        self.stage, plan = checkpoints.resume(path, self.fingerprint(), self.problem, self.chains)
+        self.problem = self.problem._replace(plan=plan)
 
     def close(self) -> None:
         """Give back threads and memory. What `draws` gave stays."""
