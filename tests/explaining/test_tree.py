@@ -155,6 +155,7 @@ def test_one_cluster_is_one(alone):
     tree = alone.explain_tree()
     assert tree.number == 1
     assert tree.joins == ()
+    assert str(tree) == "There is only one cluster, so there is nothing to fold."
     assert alone.fold().n_clusters_ == 1
 
 

@@ -63,7 +63,7 @@ class TreeExplanation(Explanation):
     def sentence(self) -> str:
         """How many clusters there are if small differences do not count."""
         if self.n_clusters == 1:
-            return "There is only one cluster, so there are none to join."
+            return "There is only one cluster, so there is nothing to fold."
         less = f"become less probable by no more than {percent(self.tolerance)}"
         if self.number == self.n_clusters:
             more = f"become less probable by more than {percent(self.tolerance)}"
@@ -71,7 +71,7 @@ class TreeExplanation(Explanation):
         return f"{counted(self.n_clusters, 'cluster')} can be told as {self.number}: joined, their cases {less}."
 
     def __str__(self) -> str:
-        lines = [self.sentence, "", "clusters  less probable  joined"]
+        lines = [self.sentence, *(["", "clusters  less probable  joined"] if self.joins else [])]
         for k, node in zip(range(self.n_clusters - 1, 0, -1), self.joins, strict=True):
             a, b = (cut(self.nodes[part].title, 40) for part in node.parts)
             mark = "*" if k == self.number else " "

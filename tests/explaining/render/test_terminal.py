@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from bayescase.explaining.render.terminal import case_table, explanation_table, pair_table, plain_table
+from bayescase.explaining.render.terminal import case_table, explanation_table, pair_table, plain_table, tree_table
 from bayescase.explaining.words import percent
 
 from ...helpers import fit_model
@@ -46,6 +46,10 @@ def test_a_case_beside_its_prototype(recipes):
     assert neither
     assert not listed & set(neither)
     assert listed >= {f.name for f in case.features if f.value is True or f.key}
+
+
+def test_the_tree_of_one_cluster_is_a_sentence(alone):
+    assert shown(tree_table(alone.explain_tree())).strip() == "There is only one cluster, so there is nothing to fold."
 
 
 def test_a_pair_has_both_shares_in_the_columns_of_their_clusters(recipes):

@@ -7,6 +7,7 @@ from shutil import get_terminal_size
 
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from ..explanation import KEY, CaseExplanation, DifferencesExplanation, ModelExplanation, PairExplanation, TreeExplanation
 from ..overall import in_chain
@@ -116,8 +117,8 @@ def pair_table(pair: PairExplanation) -> Table:
     return table
 
 
-def tree_table(tree: TreeExplanation) -> Table:
-    """Which clusters are joined, the cheapest join first.
+def tree_table(tree: TreeExplanation) -> Table | Text:
+    """Which clusters are joined, the cheapest join first; of one cluster a sentence.
 
     Parameters
     ----------
@@ -125,8 +126,10 @@ def tree_table(tree: TreeExplanation) -> Table:
 
     Returns
     -------
-    rich.table.Table
+    rich.table.Table or rich.text.Text
     """
+    if not tree.joins:
+        return Text(tree.sentence)
     table = titled(tree.sentence, ("Clusters left", "Less probable", "Joined", "Cases", "Like"))
     for k, node in zip(range(tree.n_clusters - 1, 0, -1), tree.joins, strict=True):
         joined = " + ".join(escape(cut(tree.nodes[part].title, 36)) for part in node.parts)
