@@ -1,5 +1,6 @@
 """Runs: threads and blocks that change nothing, callbacks, interruption, checkpoints, the progress bar."""
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -178,6 +179,16 @@ def test_a_second_ctrl_c_does_not_wait(holes):
     with pytest.raises(KeyboardInterrupt):
         model.fit(holes, callback=interrupt)
     assert signal.getsignal(signal.SIGINT) is before
+    assert not hasattr(model, "labels_")
+
+
+def test_ctrl_c_before_the_first_sweep_keeps_nothing(holes, tmp_path, monkeypatch):
+    """Chains that search for their starts have no state before that."""
+    model = BayesianCaseModel(3, **SETTINGS | {"n_init": 2})
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(bayescase.sampling.run, "patience", lambda: contextlib.nullcontext(lambda: True))
+        model.fit(holes, checkpoint=tmp_path / "run")
+    assert os.listdir(tmp_path) == []
     assert not hasattr(model, "labels_")
 
 

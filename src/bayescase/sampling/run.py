@@ -255,7 +255,7 @@ class Watch(NamedTuple):
 def run_to_end(run: Run, watch: Watch) -> None:
     """Advance until the plan is done, a callback or Ctrl-C stops it; write the checkpoint on the way and at the end."""
     saved = time.monotonic()
-    written = run.stage.sweep if watch.checkpoint is not None and os.path.exists(watch.checkpoint) else -1
+    written = run.stage.sweep if watch.checkpoint is not None and os.path.exists(watch.checkpoint) else 0  # nothing to keep
     warned, pause = False, CHECKPOINT_SECONDS
 
     def save(checkpoint: str | os.PathLike[str]) -> None:
