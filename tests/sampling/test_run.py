@@ -21,6 +21,7 @@ from sklearn.base import clone
 import bayescase.kernels.cpu.engine
 import bayescase.parallel
 import bayescase.sampling.checkpoint
+import bayescase.sampling.diagnostics
 import bayescase.sampling.plan
 import bayescase.sampling.problem
 import bayescase.sampling.run
@@ -520,6 +521,24 @@ def test_prototypes_stay_in_every_second_sweep(holes, seldom_prototypes):
     assert all(np.array_equal(p[t], p[t - 1]) for t in range(1, 40, 2))
     assert not all(np.array_equal(p[t], p[t - 1]) for t in range(2, 40, 2))
     assert problem_of(holes, sampler="collapsed")[1].plan.prototypes_every == 1
+
+
+def test_the_share_of_changed_prototypes_is_that_of_the_sweeps_that_draw_them(holes, seldom_prototypes):
+    _, problem = problem_of(holes, moves="none")
+    p, told = [], []
+
+    def note(run):
+        p.append(np.array([chain.state.p for chain in run.chains]))
+        told.append(run.report().prototypes_changed)
+
+    with Run(problem) as run:
+        run.advance(after=note)
+        draws = run.draws()
+    drawn = np.array([(p[t] != p[t - 2]).mean(axis=1) for t in range(20, 40, 2)])
+    assert np.array_equal(told[20:], np.repeat(drawn, 2, axis=0))
+    found = bayescase.sampling.diagnostics.diagnose(draws.trace, draws.kept, np.ones(2))
+    assert found.rates["prototypes_changed"] == pytest.approx(drawn.mean())
+    assert drawn.mean() > 0.5
 
 
 @pytest.mark.parametrize("at", [21, 33])

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..kernels import Candidates, Driver, Moved, Rows, open_engine, stream, sweeps
 from ..state import Cells, Hyper, count_observed, new_state, smallest_int
-from .diagnostics import traced
+from .diagnostics import TRACED, traced
 from .hyper import count_tables, initial, instead_of_beta, log_prior, slice_log, update
 from .jumps import BLOCK, HOPELESS, MORE, Jumps, RoughGain, Switches, Tally, find_switches, how_often
 from .moves import Mover
@@ -23,6 +23,7 @@ from .starts import Start, few_cases
 from .trying import WholeCases
 
 START, SWEEP, HYPER, MOVE, SEARCH, CASES, JUMP, LEARN, REPIN = range(9)  # purposes of a chain's random numbers
+CHANGED = TRACED.index("prototypes_changed")  # of the sweep that drew them last
 DRAWN = ("p", "u", "omega", "omega_prob")  # the rest of the state is counted anew
 
 
@@ -72,8 +73,10 @@ class Chain:
             self.move(self.mover, t, plan, driver, tries)
         if cells and (tries := self.jumps_often.at(t)):
             self.jump(plan, driver, tries, t)
-        log_joint, moved = self.sweep(plan, driver, (SWEEP, t), (HYPER, t), cells, draw_p=t % plan.prototypes_every == 0)
-        self.note(t, log_joint, moved, float((before != self.state.p).mean()))
+        draw_p = t % plan.prototypes_every == 0
+        log_joint, moved = self.sweep(plan, driver, (SWEEP, t), (HYPER, t), cells, draw_p)
+        changed = float((before != self.state.p).mean())
+        self.note(t, log_joint, moved, changed if draw_p or changed else self.trace[CHANGED, t - 1])
         self.keep(t, plan, driver, log_joint)
 
     def sweep(

@@ -73,8 +73,8 @@ class Diagnostics:
         sample size of the log joint, the mean purity of the cases (the share of a case's cells in its main cluster), the
         size of all subspaces together (Σω) and the entropy of the clusters' shares of all cells.
     rates : dict of str to float
-        How much a sweep changes: the share of the cells that moved, of the cases with another main cluster, of the clusters
-        with another prototype.
+        How much a sweep changes: the share of the cells that moved, of the cases with another main cluster, and, where
+        prototypes are drawn, of the clusters with another one.
     n_chains : int
         Number of chains.
     n_agreeing : int

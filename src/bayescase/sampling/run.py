@@ -43,7 +43,7 @@ class Report(NamedTuple):
     cells_moved: np.ndarray  # (chains,) share of the observed cells
     cases_relabelled: np.ndarray  # (chains,) share of the cases
     purity: np.ndarray  # (chains,) mean over cases of max_s n_is / n_i
-    prototypes_changed: np.ndarray  # (chains,) share of the clusters
+    prototypes_changed: np.ndarray  # (chains,) share of the clusters, when prototypes were drawn last
 
 
 class Draws(NamedTuple):
