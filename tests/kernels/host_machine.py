@@ -15,6 +15,10 @@ FLAGS = ("-std=c++17", "-O0", "-ffp-contract=off", "-fPIC", "-shared", "-w", "-x
 FOLDER = Path(tempfile.gettempdir()) / "bayescase-host-kernels"
 
 
+class OutOfMemoryError(MemoryError):
+    """As CuPy's."""
+
+
 class HostMachine:
     """As `kernels.cuda.machine.Cuda`, without a GPU."""
 
@@ -22,9 +26,11 @@ class HostMachine:
 
     def __init__(self, shared=227 << 10, free=1 << 40, edit=lambda text: text):
         self.shared, self.free, self.edit = shared, free, edit
+        self.full = False  # has another process taken what was free?
 
     def use(self):
-        pass
+        if self.full:
+            raise OutOfMemoryError("Out of memory allocating 33,554,432 bytes (allocated so far: 1,024 bytes).")
 
     def compile(self, text):
         text = self.edit(text)
@@ -39,6 +45,7 @@ class HostMachine:
         functions = ctypes.CDLL(str(library))
 
         def launch(name, threads, shared, *args):
+            self.use()
             getattr(functions, name)(*map(as_c, args))
 
         return launch
@@ -58,6 +65,7 @@ class HostMachine:
         pass
 
     def lend(self, host):
+        self.use()
         return host.copy()
 
     def park(self, there):

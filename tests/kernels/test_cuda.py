@@ -5,7 +5,10 @@ With a GPU, `python -m tests.kernels.gpu_ladder` runs the same comparisons, and 
 
 import builtins
 import gc
+import pickle
+import sys
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,6 +21,7 @@ from bayescase.kernels.cpu.engine import CpuEngine
 from bayescase.kernels.cuda import engine as engine_room
 from bayescase.kernels.cuda import machine
 from bayescase.kernels.cuda.engine import CudaEngine
+from bayescase.sampling import run as run_room
 from bayescase.sampling.starts import init
 from bayescase.state import Cells, count_observed, make_data, make_hyper, new_state
 
@@ -309,11 +313,114 @@ def test_the_device_is_not_saved(host, tmp_path):
 # --- what can go wrong ------------------------------------------------------------------------------------------------------
 
 
-def test_too_little_memory(host):
+def attributes(model):
+    return {name: value for name, value in vars(model).items() if name.endswith("_")}
+
+
+def refusal(data, S, n_chains, free):
+    """What a GPU with so much memory says of a table; None if it takes it."""
+    try:
+        CudaEngine(data, S, n_chains, 1, HostMachine(free=free)).close()
+    except ParameterError as error:
+        return error
+    return None
+
+
+@pytest.mark.parametrize(("N", "V", "S"), [(40, 3000, 40), (5000, 3, 9)], ids=["many values", "many rows"])
+@pytest.mark.parametrize("n_chains", [1, 3])
+def test_what_is_said_to_be_needed_is_enough(N, V, S, n_chains):
+    x, offset = table(N, 5, V, S)
+    data = make_data(x, offset)
+    need = engine_room.least_bytes(data, S, n_chains)
+    assert refusal(data, S, n_chains, need) is None
+    seen = set()
+    for free in (need - 1, need // 2, need // 5):
+        error = refusal(data, S, n_chains, free)
+        assert str(error).startswith("1 chain of this table needs" if n_chains == 1 else "3 chains of this table need")
+        for way in error.advice:
+            ((name, most),) = [(setting.parameter, setting.value) for setting in way.settings]
+            seen.add(name)
+            asked = {"S": S, "n_chains": n_chains, "free": free}
+            if name != "device":
+                asked_for = {"n_clusters": "S"}.get(name, name)
+                assert refusal(data, **asked | {asked_for: most}) is None
+                assert refusal(data, **asked | {asked_for: most + 1}) is not None
+    assert seen == {"device", "n_clusters"} | ({"n_chains"} if n_chains > 1 else set())
+
+
+def test_too_little_memory_in_words():
+    """Tables of 15,001 values in 48 lanes, 44 bytes an entry."""
+    data = make_data(*table(40, 5, 3000, 40))
+    said = "1 chain of this table needs at least 31.7 MB of the GPU's memory, of which {}, or use device='cpu'."
+    ask = "15.0 MB are free; ask for fewer clusters with n_clusters=16"
+    assert str(refusal(data, 40, 1, 15_099_999)) == said.format(ask)
+    assert str(refusal(data, 40, 1, 999)) == said.replace(", or", ";").format("0.9 kB are free")
+
+
+def test_too_little_memory_changes_nothing(host):
     X, _ = table(60, 5, 3, 3)
-    host.free = 1000
-    with pytest.raises(ParameterError, match=r"2 chains of this table need 0\.0 GB of the GPU's memory, .*device='cpu'"):
-        fit(X, "cuda")
+    model = fit(X, "cpu")
+    host.free, before = 1000, attributes(model)
+    with pytest.raises(ParameterError, match=r"2 chains of this table need at least .*device='cpu'"):
+        model.set_params(device="cuda", random_state=1).fit(X)
+    assert all(value is before[name] for name, value in attributes(model).items())
+    assert_same_fit(model.set_params(device="cpu").fit(X), fit(X, "cpu", random_state=1))
+
+
+FULL = r"The GPU has no memory left \(Out of memory allocating 33,554,432 bytes\); {}, or use device='cpu'\."
+
+
+@pytest.mark.parametrize(
+    ("free", "seconds", "again", "then"),
+    [(1 << 40, 0.0, 7, "cpu"), (1 << 40, 1e9, 6, "cuda"), (40_000, 0.0, 7, "cuda"), (40_000, 1e9, 6, "cpu")],
+    ids=["while it is saved", "in a sweep", "in blocks, while it is saved", "in blocks, in a sweep"],
+)
+def test_memory_that_another_process_takes(host, small_blocks, monkeypatch, tmp_path, free, seconds, again, then):
+    """The run goes on from its checkpoint, here or there, and ends with the same numbers."""
+    X, _ = table(400, 5, 3, 3)
+    host.free, path = free, tmp_path / "run"
+    model = fit(X, "cpu")
+    before = attributes(model)
+    fit(X, "cuda", random_state=1, checkpoint=path, callback=lambda report: report.sweep == 5)
+
+    def take(report):
+        host.full = report.sweep == 7
+
+    monkeypatch.setattr(run_room, "CHECKPOINT_SECONDS", seconds)
+    words = FULL.format("start again later, which goes on from the checkpoint if there is one")
+    with pytest.raises(ParameterError, match=words):
+        model.set_params(device="cuda", random_state=1).fit(X, checkpoint=path, callback=take)
+    assert all(value is before[name] for name, value in attributes(model).items())
+    sweeps, host.full = [], False
+    found = fit(X, then, random_state=1, checkpoint=path, callback=lambda report: sweeps.append(report.sweep))
+    assert sweeps[0] == again
+    assert_same_fit(found, fit(X, "cpu", random_state=1))
+
+
+def test_new_cases_find_no_memory(host, monkeypatch):
+    monkeypatch.setattr(opening, "FEW_NEW", 0)
+    X, _ = table(60, 5, 3, 3)
+    model, host.full = fit(X, "cpu"), True
+    with pytest.raises(ParameterError, match=FULL.format("try again later")):
+        model.set_params(device="cuda").predict_proba(X)
+    assert model.set_params(device="cpu").predict_proba(X).shape == (60, 3)
+
+
+def test_a_gpu_that_is_full_from_the_beginning(monkeypatch):
+    def use():
+        raise RuntimeError("cudaErrorMemoryAllocation: out of memory")
+
+    runtime = SimpleNamespace(getDeviceCount=lambda: 1, CUDARuntimeError=RuntimeError)
+    cuda = SimpleNamespace(runtime=runtime, Device=lambda number: SimpleNamespace(use=use))
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=cuda))
+    assert not machine.is_there()  # so that "auto" takes the processors
+    with pytest.raises(ParameterError, match=r"left \(cudaErrorMemoryAllocation: out of memory\); use device='cpu'\."):
+        machine.Cuda("cuda")
+
+
+def test_other_errors_are_not_of_memory():
+    with pytest.raises(MemoryError, match="of this computer"), machine.lost_memory():
+        raise MemoryError("of this computer")
 
 
 @pytest.mark.parametrize(
@@ -399,6 +506,19 @@ def test_blocks_of_a_cluster(name, free, monkeypatch):
     gc.collect()
     assert not gpu.OPEN["cuda"].there  # codes go with their block
     engine.close()
+
+
+def test_a_worker_whose_gpu_is_full(monkeypatch):
+    """Its sentence can travel."""
+    host = HostMachine()
+    host.full = True
+    data = make_data(*table(60, 5, 3, 3))
+    block, state = block_of(data, slice(0, 60), 3, 0.5)
+    monkeypatch.setattr(gpu, "OPEN", {"cuda": gpu.Device(host)})
+    shape = tasks.Shape(data.offset, data.book.n_single, 3, 5, "cuda")
+    with pytest.raises(ParameterError, match="The GPU has no memory left") as raised:
+        tasks.sweep(block, state, shape, None, stream(1), True)
+    assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)
 
 
 def test_workers_without_a_gpu(monkeypatch):

@@ -11,6 +11,7 @@ from .cpu.moves import Sides, Units, collect, fill_rough, split
 from .cpu.newcases import Given, fold_by_table, row_hashes, score_cases
 from .cpu.profiles import apart, best_profile, row_means, value_counts
 from .cpu.threads import Threads, threads_for
+from .cuda.machine import lost_memory
 from .driver import Driver, sweeps
 from .evidence import ClusterEvidence
 from .opening import check_device, check_devices, fold_cases, open_engine, open_stored
@@ -44,6 +45,7 @@ __all__ = [
     "fold_by_table",
     "fold_cases",
     "gather",
+    "lost_memory",
     "make_bench",
     "open_engine",
     "open_stored",

@@ -18,8 +18,8 @@ from .cluster.gpu import refusal
 from .contract import Engine
 from .cpu.engine import CpuEngine
 from .cpu.newcases import Given, fold_here
-from .cuda.engine import CudaEngine, can_cut, fits
-from .cuda.machine import Cuda, Machine, is_there
+from .cuda.engine import CudaEngine, least_bytes
+from .cuda.machine import Cuda, is_there, lost_memory
 from .cuda.newcases import fold_there
 from .disk.engine import DiskEngine
 
@@ -58,7 +58,8 @@ def open_engine(data: Data, S: int, n_chains: int, n_jobs: int, device: str = "c
     check_device(device, sampler)
     if device == "auto":
         large = sampler == "rows" and len(data.cells.codes) >= SMALL
-        device = "cuda" if large and is_there() and can_hold(Cuda("cuda"), data, S, n_chains) else "cpu"
+        fits = large and is_there() and least_bytes(data, S, n_chains) <= Cuda("cuda").free_bytes()  # whole or in blocks
+        device = "cuda" if fits else "cpu"
     if device == "cpu":
         return CpuEngine(data, S, n_chains, n_jobs)
     return CudaEngine(data, S, n_chains, n_jobs, Cuda(device))
@@ -84,11 +85,6 @@ def open_stored(
     return ClusterEngine(client, cached, data, log_weight, folder, S, n_chains, device)
 
 
-def can_hold(machine: Machine, data: Data, S: int, n_chains: int) -> bool:
-    """Can the device sweep the table, whole or in blocks?"""
-    return fits(machine, data, S, n_chains) or can_cut(machine, data, S, n_chains)
-
-
 def fold_cases(
     cases: Codes, book: Codebook, given: Sequence[Given], seed: np.uint64, n_jobs: int = 1, device: str = "cpu"
 ) -> np.ndarray:
@@ -96,4 +92,5 @@ def fold_cases(
     few = len(cases.cells.codes) < FEW_NEW
     if device == "cpu" or few or (device == "auto" and not is_there()):
         return fold_here(cases, book, given, seed, n_jobs)
-    return fold_there(Cuda("cuda" if device == "auto" else device), cases, book, given, seed)
+    with lost_memory(Advice("try again later")):
+        return fold_there(Cuda("cuda" if device == "auto" else device), cases, book, given, seed)

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import BayescaseWarning
-from ..kernels import Driver, Engine, open_engine, open_stored
+from ..errors import Advice, BayescaseWarning, Setting
+from ..kernels import Driver, Engine, lost_memory, open_engine, open_stored
 from . import checkpoint as checkpoints
 from .chain import Chain
 from .checkpoint import Stage
@@ -31,6 +31,7 @@ from .search import renamed
 
 CHECKPOINT_SECONDS = 3.0  # between checkpoints, at least
 CHECKPOINT_PAUSE = 7  # and so many times longer for each second that the last one took
+LATER = Advice("start again later, which goes on from the {} if there is one", Setting("checkpoint"))  # if a GPU is full
 ROUNDS_APART = 2  # after so many rounds of settled chains that disagree, more sweeps are not going to help
 
 
@@ -89,6 +90,7 @@ class Run:
     def plan(self) -> Plan:
         return self.problem.plan
 
+    @lost_memory(LATER)
     def each(self, task: Callable[[Any, Driver], Any], items: Iterable[Any]) -> list[Any]:
         """[task(item, driver) for item in items], a driver lent to each."""
 
@@ -212,10 +214,12 @@ class Run:
         self.print = self.print or checkpoints.fingerprint(self.problem)
         return self.print
 
+    @lost_memory(LATER)
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a checkpoint."""
         checkpoints.save(path, self.fingerprint(), self.problem, self.chains, self.stage)
 
+    @lost_memory(LATER)
     def resume(self, path: str | os.PathLike[str]) -> None:
         """Go on from a checkpoint of the same problem, or of a shorter run of it."""
         self.stage, plan = checkpoints.resume(path, self.fingerprint(), self.problem, self.chains)
@@ -233,6 +237,7 @@ class Run:
         self.close()
 
 
+@lost_memory(LATER)
 def engine_of(problem: Problem, S: int, n_jobs: int, device: str) -> Engine:
     """The engine that has the rows: in memory or on a device, or wherever they are stored."""
     data, stored, n_chains = problem.data, problem.stored, problem.plan.n_chains

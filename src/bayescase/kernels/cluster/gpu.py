@@ -17,7 +17,7 @@ from ..contract import Moved
 from ..cpu.tables import Copies, Tables
 from ..cuda.cells import DeviceCells
 from ..cuda.engine import CudaCandidates, cut_rows, fits
-from ..cuda.machine import Cuda, Machine, is_there
+from ..cuda.machine import Cuda, Machine, is_there, lost_memory
 from ..cuda.rows import CudaRows
 from .blocks import BlockRows, BlockState, Shape
 
@@ -53,7 +53,7 @@ class Device:
     def sweep(
         self, rows: BlockRows, state: BlockState, shape: Shape, tables: Tables, key: np.uint64, by_cell: bool
     ) -> tuple[BlockState, Moved]:
-        with self.lock:
+        with self.lock, lost_memory():
             data, cells = self.block(rows.cells, rows, shape, catalogue=False)
             there = CudaRows(self.machine, cells, data._replace(z_held=state.held), shape.S, rows.number)
             there.fill(there.z, state.z)
@@ -65,7 +65,7 @@ class Device:
         self, rows: BlockRows, shape: Shape, log_weight: np.ndarray, copies: Copies, key: np.uint64
     ) -> tuple[np.ndarray, np.ndarray]:
         """(score, row) of the best candidate of the block for each cluster."""
-        with self.lock:
+        with self.lock, lost_memory():
             data, cells = self.block(rows.once, rows, shape, catalogue=True)
             there = CudaCandidates(self.machine, cells, data._replace(log_weight=log_weight), shape.S, 1, rows.number)
             best, scores = there.find_best(copies, key)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_right
+from collections.abc import Callable
 from threading import Lock
 from typing import Any
 
@@ -182,10 +185,10 @@ def small_bytes(data: Data, S: int, n_chains: int) -> int:
     return (n_chains * (20 + 4 * AT_ONCE) + 16) * entries
 
 
-def can_cut(machine: Machine, data: Data, S: int, n_chains: int) -> bool:
-    """Can the table go through the device in blocks?"""
+def least_bytes(data: Data, S: int, n_chains: int) -> int:
+    """Memory that a device needs to sweep the table at all, whole or in blocks."""
     n_rows = max(min(len(data.x), LEAST_ROWS), 1)
-    return small_bytes(data, S, n_chains) + n_rows * bytes_of_row(data, S) <= machine.free_bytes()
+    return small_bytes(data, S, n_chains) + min(bytes_needed(data, S, n_chains), n_rows * bytes_of_row(data, S))
 
 
 def bytes_of_row(data: Data, S: int) -> int:
@@ -197,14 +200,31 @@ def bytes_of_row(data: Data, S: int) -> int:
 def cut_rows(machine: Machine, data: Data, S: int, n_chains: int, catalogue: bool = False) -> list[slice]:
     """Blocks of rows that go through the device one after the other. Say at once if not even these fit."""
     free, n = machine.free_bytes(), len(data.candidates if catalogue else data.x)
-    if not can_cut(machine, data, S, n_chains):
-        raise ParameterError(
-            "{n_chains} chains of this table need {need:.1f} GB of the GPU's memory, of which {free:.1f} GB are free.",
-            Advice("run fewer at a time with {}", Setting("n_chains", 1)),
-            Advice("use {}", Setting("device", "cpu")),
-            n_chains=n_chains,
-            need=bytes_needed(data, S, n_chains) / 1e9,
-            free=free / 1e9,
-        )
+    if least_bytes(data, S, n_chains) > free:
+        raise too_large(data, S, n_chains, free)
     most = max(int((free - small_bytes(data, S, n_chains)) // bytes_of_row(data, S)), min(n, LEAST_ROWS), 1)
     return [slice(lo, min(lo + most, n)) for lo in range(0, n, most)]
+
+
+def too_large(data: Data, S: int, n_chains: int, free: int) -> ParameterError:
+    """What a table would need, and what there could be less of."""
+    chains = bisect_right(range(1, n_chains), free, key=lambda n: least_bytes(data, S, n))
+    clusters = bisect_right(range(1, S), free, key=lambda s: least_bytes(data, s, n_chains))
+    fewer = {"n_chains": ("run fewer chains with {}", chains), "n_clusters": ("ask for fewer clusters with {}", clusters)}
+    need = least_bytes(data, S, n_chains)
+    return ParameterError(
+        "{chains} of this table {need} at least {bytes} of the GPU's memory, of which {free} are free.",
+        *(Advice(words, Setting(name, most)) for name, (words, most) in fewer.items() if most),
+        Advice("use {}", Setting("device", "cpu")),
+        parameter="device",
+        chains="1 chain" if n_chains == 1 else f"{n_chains} chains",
+        need="needs" if n_chains == 1 else "need",
+        bytes=in_words(need, math.ceil),
+        free=in_words(free, math.floor),
+    )
+
+
+def in_words(n: int, whole: Callable[[float], int]) -> str:
+    """Bytes with one decimal, rounded to one side."""
+    size, unit = next(((10**k, unit) for k, unit in ((9, "GB"), (6, "MB")) if n >= 10**k), (1000, "kB"))
+    return f"{whole(10 * n / size) / 10:.1f} {unit}"

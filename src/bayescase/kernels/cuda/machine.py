@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ...errors import ParameterError, Setting
+from ...errors import Advice, ParameterError, Setting
 from ..cpu.lanes_math import EXP
 
 ROWS = ("cells.cu", "single.cu", "several.cu")  # one after the other these and one more are one text
@@ -17,6 +17,7 @@ SWEEPING, FOLDING = (*ROWS, "sweep.cu"), (*ROWS, "fold.cu")
 THREADS = 256  # of a block, as the kernels are bound to
 INSTALL = "pip install 'bayescase[cuda13]', or 'bayescase[cuda12]' with a driver older than 580"
 OPTIONS = ("--std=c++17", "--fmad=false")
+FULL = ("cudaErrorMemoryAllocation", "CUDA_ERROR_OUT_OF_MEMORY")  # in the words of the runtime and of the driver
 
 
 class Machine(Protocol):
@@ -90,7 +91,8 @@ class Cuda:
             )
         self.xp, self.cupy, self.name = cupy, cupy, name
         self.device, self.streams = cupy.cuda.Device(number), dict[int, Any]()
-        self.device.use()
+        with lost_memory():
+            self.device.use()
         attributes = self.device.attributes
         self.n_sm = int(attributes["MultiProcessorCount"])
         self.shared = int(attributes["MaxSharedMemoryPerBlockOptin"])
@@ -170,6 +172,23 @@ class Cuda:
         free = self.cupy.cuda.runtime.memGetInfo()[0] + pool.free_bytes()
         limit = pool.get_limit()
         return int(min(free, limit - pool.used_bytes()) if limit else free)
+
+
+@contextmanager
+def lost_memory(*ways: Advice) -> Iterator[None]:
+    """Say in a sentence that a GPU has no memory left. Other processes take some, too, at any time."""
+    try:
+        yield
+    except Exception as error:
+        if type(error).__name__ != "OutOfMemoryError" and not str(error).startswith(FULL):
+            raise
+        raise ParameterError(
+            "The GPU has no memory left ({why}).",
+            *ways,
+            Advice("use {}", Setting("device", "cpu")),
+            parameter="device",
+            why=str(error).partition(" (")[0],
+        ) from error
 
 
 def is_there() -> bool:
