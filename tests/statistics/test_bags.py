@@ -57,6 +57,20 @@ def test_counts_and_log_joint(sampler, alpha, start, held):
         assert moves, "nothing was tested: no label ever moved"
 
 
+def test_large_pseudo_counts():
+    """λ = 10⁶, and items that are a quarter of all: λ(v) = 10¹⁰ in a vocabulary of 40,000."""
+    base = np.full(40_000, 1e-3)
+    base[:4] = 1e4
+    bags = Cells(np.tile(np.arange(4), 24), np.arange(25) * 4)
+    data = make_data(np.zeros((24, 0), int), [0, len(base)], bags=bags, base=base)
+    hyper = make_hyper(3, len(base), 0.5, 1e6, 5.0, 0.5)
+    chain = Bench(data, hyper, np.repeat(np.arange(24) % 3, 4))
+    for draw_p in (True, False):
+        joint = chain.driver.update_p_omega(hyper, chain.state, chain.candidates, stream(1), draw_p=draw_p)
+        truth = model.log_joint(data, hyper, chain.z, chain.state.p, chain.state.omega)  # log Γ has lost its last digits
+        assert joint == pytest.approx(truth, abs=0.5), draw_p
+
+
 # --- level 1 -------------------------------------------------------------------------------------------------------------
 
 

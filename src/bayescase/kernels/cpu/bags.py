@@ -39,7 +39,8 @@ from .tables import fill_row, lanes_for
 CHUNK = 512  # items
 FEW = 8  # counts up to this are multiplied out; above, Stirling's series for log Γ has all its digits
 HALF_LOG_2PI = 0.5 * log(2.0 * pi)
-PRODUCT = 4  # registers whose factors are multiplied before the logarithm is taken: no product overflows
+PRODUCT = 4  # registers whose factors are multiplied before the logarithm is taken
+LARGE = 1e9  # pseudo-counts up to this; the product of larger ones would overflow
 STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)
 SURE = 1e-5  # a q nearer to 0 or 1 is left to float64
 
@@ -263,7 +264,11 @@ def add_up_items(book, hyper, n_sv, bags, chunks, lo, hi):
             log_gamma = span(log_gammas, 2 * (v - book.offset[book.n_single]), 2)
             for s in range(0, S, WIDTH):
                 factors, terms = lane_rise(plain, copied, log_gamma, wide_load(counts, v * S + s, S - s))
-                joint, product, n = add(joint, terms), mul(product, factors), n + 1
+                joint = add(joint, terms)
+                if plain > LARGE:
+                    joint = add(joint, wide_log(factors))
+                    continue
+                product, n = mul(product, factors), n + 1
                 if n == PRODUCT:
                     joint, product, n = add(joint, wide_log(product)), wide_every(1.0), 0
         bags.part[k] = total(add(joint, wide_log(product)))
