@@ -221,7 +221,9 @@ def test_bags_and_number_of_clusters(two_ways):
     ("how", "says"),
     [
         ({"n_init": 1}, "needs a search for the start"),
-        ({"n_iter": 20}, "needs a search for the start"),
+        ({"n_iter": 60}, "fewer than 250 sweeps makes none; make it longer with n_iter=250, or ask for one with n_init=4"),
+        ({"n_iter": "auto", "max_iter": 200}, "makes none; make it longer with max_iter=250"),
+        ({"n_iter": 60, "n_init": 1}, "n_init of at least 2"),
         ({"init": "cells"}, "needs a search for the start"),
         ({"sampler": "collapsed"}, "sampler='rows'"),
     ],

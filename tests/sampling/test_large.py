@@ -164,8 +164,12 @@ def test_chains_jump_as_in_memory(tmp_path):
     cases = pa.table({f"f{j}": values.astype(str) for j, values in enumerate(np.concatenate([x, x[::-1]], axis=1).T)})
     settings = {"n_clusters": 2, "n_chains": 2, "n_init": 8} | QUICK | {"n_iter": 40}
     wanted = BayesianCaseModel(**settings).fit(cases)
-    check_same(BayesianCaseModel(**settings, n_jobs=2).fit(written(cases, tmp_path)), wanted)
-    assert not np.array_equal(BayesianCaseModel(**settings, moves="cases").fit(cases).log_joint_, wanted.log_joint_)
+    path = written(cases, tmp_path)
+    check_same(BayesianCaseModel(**settings, n_jobs=2).fit(path), wanted)
+    check_same(BayesianCaseModel(**settings, moves="jumps").fit(path), wanted)
+    drawn_anew = BayesianCaseModel(**settings, moves="cases").fit(cases)
+    check_same(BayesianCaseModel(**settings, moves="cases").fit(path), drawn_anew)
+    assert not np.array_equal(drawn_anew.log_joint_, wanted.log_joint_)
 
 
 def test_equal_cases_have_equal_memberships_however_few_are_compared_at_a_time(tmp_path, monkeypatch):
@@ -297,6 +301,7 @@ def test_columns_of_new_files_are_found_by_name(tmp_path):
         ({"sampler": "collapsed"}, {}, "sampler='collapsed' needs the table in memory"),
         ({"device": "cuda"}, {}, "device='cuda' needs the table in memory"),
         ({"keep_draws": True}, {}, "keep_draws=True needs the table in memory"),
+        ({"moves": "clusters"}, {}, "moves='clusters' needs the table in memory"),
         ({}, {"prototype_prior": [1.0]}, "prototype_prior needs the table in memory"),
         ({}, {"pins": {"cases": {0: 1}}}, r"pins\['cases'\] needs the table in memory"),
         ({}, {"case_names": ["a"]}, "case_names needs the table in memory"),
@@ -308,6 +313,13 @@ def test_what_needs_memory_is_refused(settings, given, words, tmp_path):
     path = written(table(100), tmp_path)
     with pytest.raises(ParameterError, match=words):
         BayesianCaseModel(**({"n_clusters": 3, "n_chains": 1} | QUICK | settings)).fit(path, **given)
+
+
+def test_cases_of_many_cells_are_not_drawn_anew(tmp_path, monkeypatch):
+    monkeypatch.setattr(large, "MOST_CELLS", 599)
+    words = "moves='cases' has all cells in memory, so a table that is read in parts may have at most 599, not 600"
+    with pytest.raises(ParameterError, match=words):
+        BayesianCaseModel(3, moves="cases", n_chains=1, **QUICK).fit(written(table(100), tmp_path))
 
 
 def test_a_cache_is_for_tables_on_disk(tmp_path):

@@ -26,6 +26,7 @@ from ..storage import Mapped, replacing
 from .hyper import gamma_by_counts
 from .joining import Groups
 from .places import Place, passing
+from .plan import MOST_CELLS
 from .posterior import PART, ChainDraws, Posterior, equal_cases, equal_hashes, main_labels, summarise
 from .problem import (
     Given,
@@ -75,7 +76,7 @@ def check_large(settings: Settings, given: Given, device: str) -> None:
     asked = {
         Setting("sampler", settings.sampler): settings.sampler != "rows",
         Setting("keep_draws", True): settings.keep_draws,
-        Setting("moves", settings.moves): settings.moves not in ("auto", "none"),
+        Setting("moves", settings.moves): settings.moves == "clusters",
         Setting("device", device): device.startswith("cuda"),
         Setting("prototype_prior"): given.prototype_prior is not None,
         Setting("init"): given.labels is not None,
@@ -92,6 +93,12 @@ def prepare_large(cached: Cached, settings: Settings, given: Given, seed: int, f
     """A Problem from the codes of a table on disk: that of the same table in memory, but for where the cases are."""
     encoding, about = cached.encoding, cached.about
     settings, N = settings.for_features(encoding), len(cached)
+    if settings.moves == "cases" and about.n_cells > MOST_CELLS:
+        raise ParameterError(
+            f"{{parameter}} has all cells in memory, so a table that is read in parts may have at most {MOST_CELLS:,}, not "
+            f"{about.n_cells:,}.",
+            parameter=Setting("moves", settings.moves),
+        )
     S = count_labels(settings, N)
     if not encoding.bags:
         warn_empty(about.empty, about.n_empty)

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import ParameterError, Setting
+from ..errors import Advice, ParameterError, Setting
 from ..reading.cache import Cached
 from ..reading.encoding import Encoding
 from ..reading.similarity import Ways, similarity_table
@@ -18,7 +18,7 @@ from ..state import Codes, Data, Hyper, count_observed, distinct, make_data, mak
 from .hyper import Learn, Learnable, gamma_of
 from .jumps import MOST_CELLS as JUMP_CELLS
 from .plan import MOST_CELLS, MOVES, SINGLE_LABEL, Plan, doubling, one_round, prototypes_every
-from .search import how_many
+from .search import FEWEST_SWEEPS, how_many
 from .stored import Stored, sample_rows
 from .values import check_choice, check_count, check_positive, is_auto, is_int, is_learned, numbers_of
 from .weights import bar_empty, frequencies, warn_empty_rows, weigh_gaps
@@ -230,18 +230,25 @@ def make_plan(
         prototypes_every=prototypes_every(S, n_scored) if settings.sampler == "rows" else 1,
     )
     if settings.moves == "jumps":
-        check_jumps(settings, size[0], plan.searches)
+        check_jumps(settings, size[0], plan)
     return plan._replace(moves=what_moves(settings, size[0], plan.searches), auto_moves=is_auto(settings.moves))
 
 
-def check_jumps(settings: Settings, n_cells: int, searches: bool) -> None:
+def check_jumps(settings: Settings, n_cells: int, plan: Plan) -> None:
     """Jumps go between descriptions that the search for the start has met."""
     if n_cells > JUMP_CELLS:
         raise ParameterError(
             f"{{parameter}} is for tables of at most {JUMP_CELLS:,} cells; these have {n_cells:,}.",
             parameter=Setting("moves", settings.moves),
         )
-    if not searches:
+    if is_auto(settings.n_init) and plan.n_init == 1:
+        raise ParameterError(
+            f"{{parameter}} needs a search for the start, and by itself a run of fewer than {FEWEST_SWEEPS} sweeps makes none.",
+            Advice("make it longer with {}", Setting("max_iter" if is_auto(settings.n_iter) else "n_iter", FEWEST_SWEEPS)),
+            Advice("ask for one with {}", Setting("n_init", 4)),
+            parameter=Setting("moves", settings.moves),
+        )
+    if not plan.searches:
         raise ParameterError(
             "{parameter} needs a search for the start: {n_init} of at least 2, and chains that start from cases or seeded.",
             parameter=Setting("moves", settings.moves),
