@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
@@ -144,6 +144,7 @@ class Workers:
     def __init__(self, machine: Machine, cells: DeviceCells, make: Callable[[], Any]):
         self.machine, self.cells = machine, cells
         self.desks = [make() for _ in range(1 if cells.resident else AT_ONCE)]
+        self.pool = ThreadPoolExecutor(len(self.desks))  # its threads go with it
         self.free: SimpleQueue[int] = SimpleQueue()
         for number in range(len(self.desks)):
             self.free.put(number)
@@ -162,5 +163,7 @@ class Workers:
             finally:
                 self.free.put(number)
 
-        with ThreadPoolExecutor(len(self.desks)) as pool:
-            list(pool.map(task, self.cells.blocks))
+        tasks = [self.pool.submit(task, block) for block in self.cells.blocks]
+        wait(tasks)  # also for those beside one that fails
+        for done in tasks:
+            done.result()
