@@ -46,6 +46,10 @@ def bags(N, items, longest, seed=2):
     return Cells(np.minimum(rng.geometric(0.2, size=first[-1]), items) - 1, first)
 
 
+ITEMS = [["a", "b"], ["b", "c", "c"], ["a"], ["d", "a", "e"], [], ["c"]]
+BAGS = {"items": ITEMS * 6, "kind": ["u", "v", "u", "v", None, "w"] * 6}
+
+
 def mixed_data(N=150, P=3, items=30, gaps=0.1):
     x, offset = table(N, P, 4, 3, gaps=gaps)
     found = bags(N, items, 40)
@@ -157,16 +161,14 @@ def test_a_table_that_does_not_fit_goes_through_in_blocks(name, small_blocks):
     assert_same(data, make_hyper(S, P, how.get("alpha", 0.5), 1.0, 10.0, 0.5), how.get("start", "cells"), host=host)
 
 
-def test_a_fit_in_blocks_is_that_of_the_cpu(host, small_blocks, monkeypatch):
+def test_a_fit_in_blocks_is_that_of_the_cpu(host, small_blocks):
     """With everything that a run asks of its rows: pins, moves of many, draws, what is kept and forgotten."""
     X, _ = table(400, 5, 3, 3, gaps=0.1)
     X = np.where(X < 0, np.nan, X % 3)
     host.free = 40_000
     settings = {"pins": {"cases": {0: 1, 5: 0}}, "alpha": "learn", "moves": "clusters", "keep_draws": True}
-    made = []
-    monkeypatch.setattr(opening, "CudaEngine", lambda *args: made.append(CudaEngine(*args)) or made[-1])
     assert_same_fit(fit(X, "cpu", **settings), fit(X, "cuda", **settings))
-    assert len(made[0].cells.blocks) >= 3
+    assert len(host.engines[0].cells.blocks) >= 3
 
 
 # --- new cases --------------------------------------------------------------------------------------------------------------
@@ -183,15 +185,15 @@ def test_new_cases_belong_where_the_cpu_puts_them(host, monkeypatch, alpha):
         host.free = free
         there = model.set_params(device="cuda").predict_proba(X)
         np.testing.assert_allclose(there, here, rtol=1e-12, atol=1e-15)
+        assert np.array_equal(model.transform(X), there)
     assert np.array_equal(model.predict(X), here.argmax(axis=1))
 
 
 def test_new_bags_belong_where_the_cpu_puts_them(host, monkeypatch):
     monkeypatch.setattr(opening, "FEW_NEW", 0)
-    X = {"items": ITEMS * 6, "kind": ["u", "v", "u", "v", None, "w"] * 6}
-    model = fit(X, "cpu", alpha=0.5)
-    here = model.predict_proba(X)
-    np.testing.assert_allclose(model.set_params(device="auto").predict_proba(X), here, rtol=1e-12, atol=1e-15)
+    model = fit(BAGS, "cpu", alpha=0.5)
+    here = model.predict_proba(BAGS)
+    np.testing.assert_allclose(model.set_params(device="auto").predict_proba(BAGS), here, rtol=1e-12, atol=1e-15)
 
 
 def test_few_new_cases_stay_on_the_cpu(monkeypatch):
@@ -240,9 +242,11 @@ def test_a_broken_kernel_is_noticed(name):
 
 @pytest.fixture
 def host(monkeypatch):
-    """`device="cuda"` is this computer."""
+    """`device="cuda"` is this computer; `engines` that were made for it."""
     found = HostMachine()
+    found.engines = []
     monkeypatch.setattr(opening, "Cuda", lambda name: found)
+    monkeypatch.setattr(opening, "CudaEngine", lambda *args: found.engines.append(CudaEngine(*args)) or found.engines[-1])
     monkeypatch.setattr(opening, "is_there", lambda: True)
     return found
 
@@ -260,27 +264,60 @@ def assert_same_fit(one, two):
     assert np.array_equal(one.log_joint_, two.log_joint_)
     assert np.array_equal(one.prototypes_, two.prototypes_)
     assert np.array_equal(one.subspace_probabilities_, two.subspace_probabilities_)
+    assert str(one.diagnostics_) == str(two.diagnostics_)
 
 
-ITEMS = [["a", "b"], ["b", "c", "c"], ["a"], ["d", "a", "e"], [], ["c"]]
 FITS = {
     "learned": {"alpha": "learn", "lam": "learn", "c": "learn", "q": "learn"},
     "number of clusters": {"n_clusters": "auto", "max_clusters": 6},
     "pins": {"pins": {"cases": {0: 1, 5: 0}, "prototypes": {2: 7}, "subspaces": {0: {"x1": True}}}},
     "draws": {"keep_draws": True, "alpha": 0.0},
+    "similarity": {"similarity": {"x0": [[1.0, 0.5, 0.0], [0.5, 1.0, 0.5], [0.0, 0.5, 1.0]], "x1": ("within", 1)}},
+    "rounds": {"n_iter": "auto", "max_iter": 48},
 }
 
 
 @pytest.mark.parametrize("name", FITS)
-def test_a_fit_is_that_of_the_cpu(host, name):
+def test_a_fit_is_that_of_the_cpu(host, name, monkeypatch):
+    monkeypatch.setattr("bayescase.sampling.plan.FIRST_ROUND", 12)
     X, _ = table(60, 5, 3, 3, gaps=0.1)
     X = np.where(X < 0, np.nan, X % 3)
-    assert_same_fit(fit(X, "cpu", **FITS[name]), fit(X, "cuda", **FITS[name]))
+    one, two = (fit(X, device, **FITS[name]) for device in ("cpu", "cuda"))
+    assert_same_fit(one, two)
+    assert len(one.fitted_.plan.rounds) == (3 if name == "rounds" else 1)
+
+
+@pytest.mark.parametrize(("free", "n_blocks"), [(1 << 40, 1), (40_000, 3)], ids=["on the device", "in blocks"])
+def test_chains_that_search_and_jump_do_as_on_the_cpu(host, small_blocks, monkeypatch, free, n_blocks):
+    switches, find = [], run_room.Run.find_switches
+
+    def note(run, *args):
+        find(run, *args)
+        switches.append(len(run.chains[0].switches.weight))
+
+    monkeypatch.setattr(run_room.Run, "find_switches", note)
+    host.free = free
+    rng = np.random.default_rng(0)
+    x = np.repeat(rng.integers(3, size=(150, 2)), 4, axis=1)  # told by the first four, or by the others
+    x = np.where(rng.random(x.shape) < 0.2, rng.integers(3, size=x.shape), x)
+    assert_same_fit(*(fit(x, device, n_init=4, n_iter=40) for device in ("cpu", "cuda")))
+    assert switches[0] == switches[1] > 0
+    assert len(host.engines[0].cells.blocks) >= n_blocks
+
+
+@pytest.mark.parametrize(("name", "every"), [("learned", 2), ("number of clusters", 3), ("bags", 2), ("blocks", 2)])
+def test_prototypes_that_stay_are_those_of_the_cpu(host, seldom_prototypes, small_blocks, name, every):
+    X, _ = table(200, 5, 3, 3, gaps=0.1)
+    X = BAGS if name == "bags" else np.where(X < 0, np.nan, X % 3)
+    host.free = 40_000 if name == "blocks" else host.free
+    one, two = (fit(X, device, **FITS.get(name, {})) for device in ("cpu", "cuda"))
+    assert_same_fit(one, two)
+    assert one.fitted_.plan.prototypes_every == every
+    assert (len(host.engines[0].cells.blocks) >= 3) == (name == "blocks")
 
 
 def test_a_fit_of_bags_is_that_of_the_cpu(host):
-    X = {"items": ITEMS * 6, "kind": ["u", "v", "u", "v", None, "w"] * 6}
-    assert_same_fit(fit(X, "cpu"), fit(X, "cuda"))
+    assert_same_fit(fit(BAGS, "cpu"), fit(BAGS, "cuda"))
 
 
 def test_a_checkpoint_goes_from_one_to_the_other(host, tmp_path):
