@@ -176,7 +176,7 @@ class ModelExplanation(Explanation):
     missing : float
         Share of the cells that are missing.
     clusters : tuple of ClusterExplanation
-        Those that are the main one of a case, from large to small.
+        Those that are the main one of a case, by their numbers.
     n_unused : int
         How many others there are.
     values : tuple of SharedValue
@@ -197,6 +197,8 @@ class ModelExplanation(Explanation):
         Was the number of clusters to be found, and all that were allowed are in use?
     folded_from : int or None
         How many clusters the fit has, if this tells them as fewer.
+    n_empty : int
+        Cases without any value: nothing says where they belong, so no cluster counts them.
     """
 
     n_cases: int
@@ -217,6 +219,7 @@ class ModelExplanation(Explanation):
     chains: int
     capped: bool = False
     folded_from: int | None = None
+    n_empty: int = 0
 
     @property
     def summary(self) -> str:
@@ -228,7 +231,8 @@ class ModelExplanation(Explanation):
         most = ", as many as were allowed" if self.capped else ""
         if self.folded_from is not None:
             most = f", folded from {self.folded_from}{most}"
-        return f"{', '.join(sizes)}{most}{unused if self.n_unused else ''}."
+        empty = f"; {counted(self.n_empty)} without any value {'is' if self.n_empty == 1 else 'are'} not counted"
+        return f"{', '.join(sizes)}{most}{unused if self.n_unused else ''}{empty if self.n_empty else ''}."
 
     def telling_values(self, most: int) -> tuple[SharedValue, ...]:
         """What sets the clusters apart, cluster by cluster, the most telling first.

@@ -95,7 +95,7 @@ class Columns:
         return out
 
     def count(self, of: Codes, labels: np.ndarray, n_groups: int) -> np.ndarray:
-        """(codes, groups) How many rows of each group have each code."""
+        """(codes, groups) How many rows of each group have each code; rows with a label below 0 have no value."""
         n = np.zeros((int(self.offset[-1]), n_groups), dtype=np.int64)
         for rows in chunks(*of.x.shape):
             for column in of.x[rows].T:
@@ -104,7 +104,7 @@ class Columns:
         if of.bags is not None:
             once = distinct(of.bags)
             np.add.at(n, (self.present(once.codes), np.repeat(labels, once.sizes)), 1)
-            sizes = np.bincount(labels, minlength=n_groups)
+            sizes = np.bincount(labels[labels >= 0], minlength=n_groups)
             n[self.first_item :: 2] = sizes - n[self.first_item + 1 :: 2]
         return n
 

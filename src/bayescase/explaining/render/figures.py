@@ -237,8 +237,9 @@ def plot_memberships(fitted: Fitted, *, made: bool = True) -> Figure:
     check_fitted(fitted)
     member, sizes = fitted.posterior.memberships, fitted.sizes
     used = np.flatnonzero(sizes)
-    order = np.lexsort((-member.max(axis=1), fitted.labels))
-    N, S = len(member), len(used)
+    rows = np.flatnonzero(fitted.known)
+    order = rows[np.lexsort((-member[rows].max(axis=1), fitted.labels[rows]))]
+    N, S = len(order), len(used)
     figure = new_figure(9.0, max(0.3 * S, 0.6) + 1.25)
     ax = figure.subplots()
     image = ax.imshow(
@@ -254,7 +255,7 @@ def plot_memberships(fitted: Fitted, *, made: bool = True) -> Figure:
         ax.axvline(edge, color=ACCENT, lw=0.8)
     names = shown_names(fitted, made)
     label_y(ax, [f"{cluster_title(s, cut(names[s], NAME))}: {counted(int(sizes[s]))}" for s in used.tolist()], 70)
-    mixed = float((member.max(axis=1) < 0.9).mean())
+    mixed = float((member[rows].max(axis=1) < 0.9).mean())
     title(ax, f"Memberships of {counted(N)}", 60, f"{mixed:.0%} have less than 90 % in one cluster")
     ax.set_xlabel("cases, by main cluster, the surest first", fontsize=NORMAL)
     bar = figure.colorbar(image, ax=ax, ticks=[0, 0.5, 1], fraction=0.03, aspect=max(0.3 * S, 0.6) / 0.18)
@@ -265,7 +266,7 @@ def plot_memberships(fitted: Fitted, *, made: bool = True) -> Figure:
 
 def averaged(member: np.ndarray, order: np.ndarray, most: int) -> np.ndarray:
     """(columns, S) Memberships in order, at most so many columns of equal width; a case between two is shared by them."""
-    N, S = member.shape
+    N, S = len(order), member.shape[1]
     if most >= N:
         return np.asarray(member[order])
     edges = np.linspace(0, N, most + 1)

@@ -303,7 +303,8 @@ def folds(fitted: Fitted) -> Picture:
 
 def members(fitted: Fitted, made: bool) -> Picture:
     """made: names that were made tell something, as those of pixels do not."""
-    member, labels, names = fitted.posterior.memberships, fitted.labels, shown_names(fitted, made)
+    rows_of = np.flatnonzero(fitted.known)
+    member, labels, names = fitted.posterior.memberships[rows_of], fitted.labels[rows_of], shown_names(fitted, made)
     top, rows = member.max(axis=1), []
     for s in np.flatnonzero(fitted.sizes).tolist():
         own = top[labels == s]
