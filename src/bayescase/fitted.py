@@ -248,7 +248,7 @@ class Fitted:
         bare, rows = np.full(len(self.homes), NEVER), np.flatnonzero(self.homes == NEVER)
         rows = rows[(data.catalogue.x[rows] >= 0).any(axis=1)]
         bare[rows] = self.belongs[rows]
-        of = Catalogue(data.candidate_cells, data.log_weight, self.homes, bare, post.values, n_draws)
+        of = Catalogue(data.candidate_cells, data.log_weight, self.homes, bare, post.values, post.copied, n_draws)
         return rank_prototypes(self.candidates, of)
 
     @cached_property

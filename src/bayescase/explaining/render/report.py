@@ -185,7 +185,7 @@ def candidates(cluster: ClusterExplanation) -> list[Block]:
         (c.name, percent(c.probability), f"{counted(len(c.ties))} with the same values" if len(c.ties) > 1 else "")
         for c in cluster.candidates
     ]
-    words = "The prototype is the most probable member; of several that are as probable, the most typical."
+    words = "The prototype is the most probable member; of several that are as probable, the one from which most is copied."
     head = ("case", "probability", "ties")
     return [Heading("Who could be the prototype", 4), Text(words), table("Candidates, the chosen one first", head, rows, (1,))]
 
