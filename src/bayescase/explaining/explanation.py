@@ -29,7 +29,7 @@ from .parts import (
     most_telling,
 )
 from .records import Explanation
-from .words import any_of, cluster_title, counted, cut, listed, percent, phrase
+from .words import any_of, clean, cluster_title, counted, cut, listed, percent, phrase
 
 FLAT = 0.25  # a prototype that is less probable stands for its cluster only if no two others are nearly as probable
 SHOWN = 8  # distinctions that are printed
@@ -225,7 +225,7 @@ class ModelExplanation(Explanation):
     def summary(self) -> str:
         """The sizes in a sentence."""
         features = [counted(self.n_features, "feature")] if self.n_features or not self.bags else []
-        bags = [counted(n, "item") + (f" in {name}" if name != "items" else "") for name, n in self.bags.items()]
+        bags = [counted(n, "item") + (f" in {clean(name)}" if name != "items" else "") for name, n in self.bags.items()]
         sizes = [counted(self.n_cases), *features, *bags, counted(len(self.clusters), "cluster")]
         unused = f"; {counted(self.n_unused, 'more cluster')} {'is' if self.n_unused == 1 else 'are'} the main one of no case"
         most = ", as many as were allowed" if self.capped else ""
