@@ -131,7 +131,8 @@ class ClusterExplanation(Explanation):
     def sentence(self) -> str:
         """The cluster in a sentence: "Cluster 0: 20 cases like Amatriciana (38%), known by pasta, parmesan and olive oil."."""
         head = f"Cluster {self.cluster}, {self.name}" if self.named and self.name else f"Cluster {self.cluster}"
-        known = f", known by {listed([d.words for d in self.more_often[:3]], 3)}" if self.more_often else ""
+        told = [d.words for d in self.more_often if not d.lacks] or [d.words for d in self.more_often]
+        known = f", known by {listed(told[:3], 3)}" if told else ""
         return f"{head}: {counted(self.size)} like {self.prototype}{known}."
 
     def card(self, most: int = SHOWN) -> Card:
@@ -140,20 +141,24 @@ class ClusterExplanation(Explanation):
         Parameters
         ----------
         most : int, default=8
-            Distinctions shown; the rest are counted.
+            Distinctions shown; the rest are counted. Where there are fewer, other key features that the prototype has follow.
 
         Returns
         -------
         Card
         """
         present = most_telling(tuple(f for f in self.features if f.value)) if as_set(self.features) else ()
+        has, told = self.more_often[:most], {d.feature for d in self.more_often if d.like_prototype}
+        others = [f.as_distinction for f in self.key_features if not f.lacks and f.value is not None and f.name not in told]
+        shared = tuple(others[: most - len(has)])
         return Card(
             cluster=self.cluster,
             title=self.title,
             size=f"{self.size:,} of {counted(self.n_cases)}",
             like=self.like,
-            has=self.more_often[:most],
-            more=max(len(self.more_often) - most, 0),
+            has=has,
+            shared=shared,
+            more=len(others) - len(shared) if shared else len(self.more_often) - len(has),
             rare=self.rare[:RARE],
             items=tuple((f.name, f.key) for f in sorted(present, key=lambda f: not f.key)),
             alone=not self.contrasts,

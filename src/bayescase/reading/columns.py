@@ -16,6 +16,8 @@ from .features import Feature
 
 ABSENT = ("false", "absent")
 PRESENT = ("true", "present")
+# Words of a value that says that nothing is there, that the question does not apply, or that nothing is known
+NOTHING = (*ABSENT, "0", "no", "none", "nothing", "n/a", "dna", "unknown", "missing", "?")
 
 
 class Columns:
@@ -62,6 +64,16 @@ class Columns:
         local = np.array([next((k for k, v in enumerate(f.values) if says_absent(v)), -1) for f in single], dtype=np.int64)
         of_single = np.where(self.optional[: self.n_single] & (local >= 0), self.single_offset[:-1] + local, -1)
         return np.concatenate([of_single, self.offset[self.n_single : -1]])
+
+    @cached_property
+    def lacks(self) -> np.ndarray:
+        """(codes,) Does the value say that nothing is there, or known?"""
+        return np.array([lacks(value) for feature in self.features for value in feature.values], dtype=bool)
+
+    @cached_property
+    def one_of_many(self) -> np.ndarray:
+        """(D,) Is it one of many things that a case may have: an item, or a column of a table that says what is present?"""
+        return self.optional & ((np.arange(len(self)) >= self.n_single) | bool(self.optional[: self.n_single].all()))
 
     @property
     def is_set(self) -> bool:
@@ -124,6 +136,11 @@ def tells_presence(feature: Feature) -> bool:
     words = {str(value).lower() for value in feature.values}
     pairs = zip(ABSENT, PRESENT, strict=True)
     return feature.type == "count" or any(words <= set(pair) for pair in pairs)
+
+
+def lacks(value: Any) -> bool:
+    """Does the value of any feature say that nothing is there, or known?"""
+    return value is not None and (value == 0 or str(value).strip().lower() in NOTHING)
 
 
 def says_absent(value: Any) -> bool:

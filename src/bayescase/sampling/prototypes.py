@@ -12,7 +12,8 @@ from ..state import Cells, chunks
 from .posterior import may_be_among
 
 NEVER = -1  # the home of a case that may not stand for any cluster
-HALF = 0.5  # of a value that is copied
+LEAST_COPIED = 0.5  # values of a member that are copied, so that it says something
+EQUAL = 0.95  # of what is copied from the best one
 TINY = 1e-300
 
 
@@ -68,10 +69,10 @@ def rank_prototypes(posterior: Sequence[tuple[Candidate, ...]], of: Catalogue) -
     """For each cluster the case that stands for it, and after it the other members that were drawn, the most probable first.
 
     The most probable member stands for its cluster. If others are nearly as probable (within two standard errors, and at least
-    half as probable), the one does from which the cluster would copy most: see `best_example`. If no member was drawn, all are
-    compared. A member of which the cluster would copy nothing, or in which nothing is present, stands for it only if all are
-    like that. A cluster without a member that may be chosen takes the most probable case that stands for no other cluster. A
-    pinned prototype stays.
+    half as probable), the one does from which most of the cluster would be copied: see `best_example`. If no member was drawn,
+    all are compared. A member of which nothing would be copied, or in which nothing is present, stands for its cluster only if
+    all are like that. A cluster without a member that may be chosen takes the most probable case that stands for no other
+    cluster. A pinned prototype stays.
     """
     pinned = {s: found[0] for s, found in enumerate(posterior) if (of.prior(s) > -np.inf).sum() == 1}
     taken = {candidate.row for candidate in pinned.values()}
@@ -102,7 +103,7 @@ def members_first(s: int, found: tuple[Candidate, ...], of: Catalogue, taken: se
         rows = np.flatnonzero((of.home == s) & (of.prior(s) > -np.inf))
         rows = rows[~np.isin(rows, list(taken))]
         return (Candidate(row := best_example(rows, s, worth, of), 0.0, (row,)),) if len(rows) else ()
-    some = row_sums(of.candidates, np.array([c.row for c in members]), worth) >= HALF
+    some = row_sums(of.candidates, np.array([c.row for c in members]), worth) >= LEAST_COPIED
     able = [c for c, has in zip(members, some.tolist(), strict=True) if has] or members
     largest = able[0].probability
     least = max(largest / 2, largest - 2 * np.sqrt(largest * (1 - largest) / of.n_draws))
@@ -119,12 +120,12 @@ def copied_if_had(s: int, found: tuple[Candidate, ...], of: Catalogue) -> np.nda
 
 
 def best_example(rows: np.ndarray, s: int, worth: np.ndarray, of: Catalogue) -> int:
-    """The row from which cluster s would copy most values, to the nearest one; of equals the most typical one.
+    """The row from which most of cluster s would be copied, Σ p(copied | had) φ_s over its values; of equals the most typical.
 
     Typical is the largest mean of log φ_s over its values. By that alone, a text of one word is more typical than any other.
     """
-    many = row_sums(of.candidates, rows, worth)
-    rows = rows[many >= many.max() - HALF]
+    most = row_sums(of.candidates, rows, worth * of.values[:, s])
+    rows = rows[most >= EQUAL * most.max()]
     log_phi = np.log(np.maximum(of.values[:, s], TINY))
     return int(rows[np.argmax(row_means(of.candidates, rows, log_phi))])
 

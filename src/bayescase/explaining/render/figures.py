@@ -154,9 +154,11 @@ def draw_subspace(ax: Axes, cluster: ClusterExplanation, most: int) -> None:
 
 
 def surest_features(cluster: ClusterExplanation, most: int) -> list[FeatureRole]:
-    """The key features, the most telling first, then what the prototype has that is nearest to being one."""
+    """The key features, the most telling first, then what the prototype has that is nearest to it; what it lacks last."""
+    keys = cluster.key_features
     others = [f for f in most_telling(cluster.features) if not f.key and f.value is not False]
-    return [*cluster.key_features, *sorted(others, key=lambda f: (f.value is None, -f.subspace_probability))][:most]
+    others = sorted(others, key=lambda f: (f.value is None, -f.subspace_probability))
+    return sorted([*keys, *others], key=lambda f: f.value is False)[:most]
 
 
 def plot_values(explanation: ModelExplanation, *, most: int = 30) -> Figure:

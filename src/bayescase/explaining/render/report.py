@@ -155,7 +155,7 @@ def pixel_table(cluster: ClusterExplanation, shape: tuple[int, int]) -> Table:
 
 def feature_table(cluster: ClusterExplanation) -> list[Block]:
     said = tuple(f for f in cluster.features if f.key or f.value is not False)
-    shown = sorted(most_telling(said), key=lambda f: not f.key)[:FEATURES]
+    shown = sorted(most_telling(said), key=lambda f: (f.value is False, not f.key))[:FEATURES]
     rows = [
         (
             f.name,
@@ -169,7 +169,7 @@ def feature_table(cluster: ClusterExplanation) -> list[Block]:
     ]
     left = len(said) - len(shown)
     head = ("feature", "value of the prototype", "share here", "elsewhere", "key", "in the subspace")
-    caption = "Features of the prototype: key features in bold, the most telling first"
+    caption = "Features of the prototype: key features in bold, the most telling first, what it lacks last"
     caption += f"; {counted(left, 'feature')} not shown" if left else ""
     keys = [k for k, f in enumerate(shown) if f.key]
     unsaid = f"The subspace has {counted(cluster.unsaid, 'more feature')}, absent here as in most cases elsewhere."
@@ -215,7 +215,7 @@ def criticisms(cluster: ClusterExplanation) -> list[Block]:
             c.name,
             percent(c.membership),
             f"{c.agrees} of {c.of}",
-            listed([phrase(cut(name, 40), value) for name, value in c.differs], 4),
+            listed([phrase(cut(name, 40), value) for name, value in c.differs if value is not False], 4) or "–",
         )
         for c in cluster.criticisms
     ]

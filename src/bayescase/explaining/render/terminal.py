@@ -51,12 +51,14 @@ def room_for_words() -> int:
 
 def card_lines(card: Card, room: int) -> list[tuple[str, ...]]:
     """The lines of a card: words, share here, share elsewhere, probability of a key feature."""
-    lines = [line(d, room) for d in card.has]
-    if card.more:
-        lines.append((f"  [dim]and {card.more} more[/]", "", "", ""))
-    if card.rare:
-        lines += [("  [dim]less often:[/]", "", "", ""), *(line(d, room) for d in card.rare)]
-    return lines or [(f"  {'–' if card.alone else 'nothing for certain'}", "", "", "")]
+    lines: list[tuple[str, ...]] = []
+    if card.nothing:
+        lines.append((f"  {'–' if card.alone else 'nothing for certain'}", "", "", ""))
+    for heading, found, more in card.sections:
+        lines += [(f"  [dim]{cut(heading, room)}[/]", "", "", "")] if found is not card.has else []
+        lines += [line(d, room) for d in found]
+        lines += [(f"  [dim]and {more} more[/]", "", "", "")] if more else []
+    return lines
 
 
 def line(d: Distinction, room: int) -> tuple[str, ...]:
