@@ -24,7 +24,7 @@ from .estimator import BayesianCaseModel
 from .explaining.tree import TOLERANCE
 from .explaining.values import agreement, in_words
 from .explaining.view import View, view_of
-from .explaining.words import counted, listed, percent, phrase
+from .explaining.words import cluster_title, counted, cut, listed, percent, phrase
 from .reading.tables import TableLike, is_missing, read
 from .state import Codes
 
@@ -50,10 +50,14 @@ class PrototypeEvidence:
         Row of the catalogue: of the fitted X, unless there were candidates.
     name : str
         The name of that case.
+    probability : float
+        Posterior probability that it is the prototype.
     label : object
         Of the prototype; None if it is one of the candidates, which have no labels.
     values : dict of str to object
         The prototype's values on its key features, the most telling first.
+    own : dict of str to object
+        The case's values on the same features; None where it has none.
     agrees : dict of str to bool or None
         Does the case have that value, or a similar one? None where it has no value.
     contribution : float or None
@@ -65,23 +69,25 @@ class PrototypeEvidence:
     membership: float
     prototype: int
     name: str
+    probability: float
     label: Any
     values: dict[str, Any]
+    own: dict[str, Any]
     agrees: dict[str, bool | None]
     contribution: float | None
 
     def __str__(self) -> str:
         known = [agrees for agrees in self.agrees.values() if agrees is not None]
-        words = f"{percent(self.membership)} like {self.name}"
-        words += "" if self.label is None else f" ({self.label})"
+        words = f"{percent(self.membership)} in {cluster_title(self.cluster, self.cluster_name)}, like {cut(self.name, 100)}"
+        words += f" ({percent(self.probability)}" + (")" if self.label is None else f"; label {self.label})")
         words += "" if self.contribution is None else f", which adds {self.contribution:+.2f}"
-        words += f": agrees on {sum(known)} of {counted(len(known), 'key feature')}"
+        words += f": agrees on {sum(known)} of {counted(len(known), 'key feature')}" if known else ""
         same, other = (
-            [phrase(name, value) for name, value in self.values.items() if self.agrees[name] is agrees]
-            for agrees in (True, False)
+            [phrase(name, value) for name, value in of.items() if self.agrees[name] is agrees and value is not False]
+            for of, agrees in ((self.values, True), (self.own, False))
         )
         words += f", {listed(same, MOST_FEATURES)}" if same else ""
-        return words + (f"; not {listed(other, MOST_FEATURES)}" if other else "")
+        return words + (f"; but {listed(other, MOST_FEATURES)}" if other else "")
 
 
 @dataclass(frozen=True)
@@ -96,13 +102,18 @@ class PredictionExplanation:
         The prototypes behind the prediction, the largest membership first.
     intercept : float or None
         Of the decision for the label, which is this plus all contributions; None unless that is linear.
+    known : bool
+        Has the case a value that the model knows? If not, it gets the label of any such case.
     """
 
     label: Any
     evidence: tuple[PrototypeEvidence, ...]
     intercept: float | None
+    known: bool = True
 
     def __str__(self) -> str:
+        if not self.known:
+            return f"{self.label}:\n  no value that the model knows, so nothing speaks for this label; any such case gets it"
         shown = [e for e in self.evidence if e.membership >= SHOWN] or self.evidence[:1]
         return "\n".join([f"{self.label}:", *(f"  {evidence}" for evidence in shown)])
 
@@ -347,7 +358,7 @@ class BayesianCaseClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         parts = [
             ClusterEvidence(view, s, cases, None if own is None else own.tolist()[s]) for s in range(view.fitted.n_clusters)
         ]
-        weights = linear_weights(self.classifier_, len(self.classes_))
+        weights, known = linear_weights(self.classifier_, len(self.classes_)), cases.known
         explanations = []
         for i, label in enumerate(self._labels(memberships).tolist()):
             coef, intercept = (None, None) if weights is None else weights[int(np.flatnonzero(self.classes_ == label)[0])]
@@ -355,7 +366,7 @@ class BayesianCaseClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
                 parts[s].of_case(i, float(memberships[i, s]), None if coef is None else float(coef[s] * memberships[i, s]))
                 for s in np.argsort(-memberships[i], kind="stable").tolist()
             ]
-            explanations.append(PredictionExplanation(label, tuple(evidence), intercept))
+            explanations.append(PredictionExplanation(label, tuple(evidence), intercept, bool(known[i])))
         return explanations
 
     def _memberships(self, X: TableLike) -> np.ndarray:
@@ -389,17 +400,20 @@ class ClusterEvidence:
         self.names = [view.values.features[j].name for j in keys.tolist()]
         self.values = dict(zip(self.names, (view.values.of(j, view.codes(s)[j]) for j in keys.tolist()), strict=True))
         self.states = agreement(view.fitted, s, cases, keys)
+        self.keys, self.codes = keys.tolist(), view.fitted.columns.codes(cases, keys)
 
     def of_case(self, i: int, membership: float, contribution: float | None) -> PrototypeEvidence:
-        prototype = self.view.prototype(self.s)
+        prototype, of = self.view.prototype(self.s), self.view.values.of
         return PrototypeEvidence(
             cluster=self.s,
             cluster_name=self.view.names[self.s],
             membership=membership,
             prototype=prototype.row,
             name=prototype.name,
+            probability=prototype.probability,
             label=self.label,
             values=self.values,
+            own={name: of(j, code) for name, j, code in zip(self.names, self.keys, self.codes[i].tolist(), strict=True)},
             agrees=dict(zip(self.names, map(in_words, self.states[i].tolist()), strict=True)),
             contribution=contribution,
         )

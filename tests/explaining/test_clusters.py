@@ -130,15 +130,26 @@ def cluster_with(*probabilities, member=True):
     ("probabilities", "words"),
     [
         ((0.6, 0.2), "like case 0 (60%)"),
-        ((0.04, 0.05, 0.03, 0.03), "like case 0; case 1 or case 2 would do as well (3% to 5% each)"),
+        ((0.04, 0.05, 0.03, 0.03), "like case 0 (4%); case 1 (5%) or case 2 (3%) would do as well"),
+        ((0.07, 0.12, 0.03), "like case 0 (7%); case 1 (12%) would do as well"),
+        ((0.3, 0.32, 0.2), "like case 0 (30%); case 1 (32%) would do as well"),
         ((0.2, 0.02, 0.02), "like case 0 (20%)"),
-        ((0.2, 0.4, 0.2), "like case 0 (20%)"),
-        ((0.05, 0.04), "like case 0 (5%)"),
+        ((0.2, 0.4, 0.2), "like case 0 (20%); case 1 (40%) or case 2 (20%) would do as well"),
+        ((0.3, 0.2, 0.2), "like case 0 (30%)"),
         ((0.0,), "like case 0 (0%), its most typical member; no draw chose one"),
     ],
 )
 def test_a_flat_posterior_is_said_in_words_and_shows_three(probabilities, words):
+    """Nobody who is more probable is left out, and everybody has a probability of their own."""
     assert cluster_with(*probabilities).like == words
+
+
+def test_the_sentence_says_briefly_that_others_would_do_as_well():
+    said = [cluster_with(*of).sentence for of in ((0.6, 0.2), (0.02, 0.01), (0.02, 0.03, 0.01))]
+    said.append(cluster_with(0.1, member=False).sentence)
+    assert [words.split("like case 0 ")[1] for words in said] == [
+        "(60%).", "(2%; another would do as well).", "(2%; others would do as well).", "(10%; not a member)."
+    ]  # fmt: skip
 
 
 def test_a_prototype_that_is_no_member_is_said_to_be_none():

@@ -81,7 +81,7 @@ class TreeExplanation(Explanation):
 
 def like_of(node: TreeNode) -> str:
     """How large it is, and which case stands for it."""
-    return counted(node.size) + ("" if node.prototype is None else f" like {node.prototype.short}")
+    return counted(node.size) + ("" if node.prototype is None else f" like {node.prototype}")
 
 
 # --- where chains differ ----------------------------------------------------------------------------------------------------

@@ -39,8 +39,13 @@ class Prototype:
         """Its name in a sentence: one line, cut if it is long, as a text is."""
         return cut(self.name, 100)
 
+    @property
+    def sure(self) -> str:
+        """ "(27%)": how probable it is, which stands wherever it is named."""
+        return f"({percent(self.probability)})"
+
     def __str__(self) -> str:
-        return f"{self.short} ({percent(self.probability)})"
+        return f"{self.short} {self.sure}"
 
 
 @dataclass(frozen=True)

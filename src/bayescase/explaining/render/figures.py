@@ -322,8 +322,8 @@ def plot_agreement(agreement: AgreementExplanation, *, most: int = 25) -> Figure
     label_y(ax, [row.name for row in rows], 30)
     label_x(ax, words, 40, rotation=90)
     left = not_shown((agreement.size - len(rows), "members"), (len(agreement.features) - len(shown), "key features"))
-    head = f"C{cluster_title(agreement.cluster, cut(agreement.name, NAME))[1:]}: who agrees with {agreement.prototype.name}"
-    title(ax, head, 80, left)
+    head = f"C{cluster_title(agreement.cluster, cut(agreement.name, 20))[1:]}: who agrees with "
+    title(ax, f"{head}{cut(agreement.prototype.name, 74 - len(head))} {agreement.prototype.sure}", 80, left)
     handles = [
         Rectangle((0, 0), 1, 1, color=INK),
         ax.scatter([], [], marker="x", color=ACCENT, s=24),
@@ -368,9 +368,9 @@ def plot_case(case: CaseExplanation, *, most: int = 12) -> Figure:
     ax.invert_yaxis()
     label_y(ax, [case.title_of(m.cluster) for m in members], 30)
     ax.set_xlabel("membership; line: 90 % of the draws", fontsize=SMALL)
-    words = f"{case.name}, like {case.prototype.name}" if case.name else f"Like {case.prototype.name}"
-    words = f"{case.name or 'A case'} without a known value" if case.is_empty else words
-    title(ax, words, 44, not_shown((len(case.memberships) - len(members), "clusters")))
+    like = "without a known value" if case.is_empty else f"like {cut(case.prototype.name, 34)} {case.prototype.sure}"
+    left = not_shown((len(case.memberships) - len(members), "clusters"))
+    title(ax, case.name or "A case", 44, "\n".join(filter(None, (like, left))))
     tidy(ax)
     if parts:
         draw_reason(axes[1], case, len(parts))

@@ -275,7 +275,7 @@ def folds(fitted: Fitted) -> Picture:
             k,
             " + ".join(cut(tree.nodes[part].title, 60) for part in node.parts),
             f"{node.size:,}",
-            "–" if node.prototype is None else node.prototype.name,
+            "–" if node.prototype is None else str(node.prototype),
             listed([d.words for d in node.has], 3) or "–",
             percent(node.less_probable),
             f"{node.loss:.3f} ± {node.error:.3f}",

@@ -110,7 +110,7 @@ def pair_table(pair: PairExplanation) -> Table:
     """
     first, second = pair.first, pair.second
     columns = ("More often in", "What", f"Cluster {first.cluster}", f"Cluster {second.cluster}")
-    table = titled(f"{first.prototype.short} and {second.prototype.short}", columns)
+    table = titled(f"{first.prototype} and {second.prototype}", columns)
     for side in (first, second):
         for d in side.more_often:
             here, there = percent(d.here), percent(d.there)
@@ -132,7 +132,7 @@ def tree_table(tree: TreeExplanation) -> Table:
     table = titled(tree.sentence, ("Clusters left", "Less probable", "Joined", "Cases", "Like"))
     for k, node in zip(range(tree.n_clusters - 1, 0, -1), tree.joins, strict=True):
         joined = " + ".join(escape(cut(tree.nodes[part].title, 36)) for part in node.parts)
-        name = "" if node.prototype is None else escape(node.prototype.short)
+        name = "" if node.prototype is None else escape(str(node.prototype))
         left = f"[bold]{k} *[/]" if k == tree.number else str(k)
         table.add_row(left, percent(node.less_probable), joined, f"{node.size:,}", name)
     table.caption, table.caption_justify = (
