@@ -189,7 +189,7 @@ class DifferencesExplanation(Explanation):
     Attributes
     ----------
     n_cases, n_chains : int
-        How many there are.
+        How many cases have a value, and how many chains there are.
     shown : tuple of int
         The chains that found the clusters that are shown.
     clusters : tuple of ClusterInChains

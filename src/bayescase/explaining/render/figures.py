@@ -322,8 +322,8 @@ def plot_agreement(agreement: AgreementExplanation, *, most: int = 25) -> Figure
     label_y(ax, [row.name for row in rows], 30)
     label_x(ax, words, 40, rotation=90)
     left = not_shown((agreement.size - len(rows), "members"), (len(agreement.features) - len(shown), "key features"))
-    head = f"C{cluster_title(agreement.cluster, cut(agreement.name, 20))[1:]}: who agrees with "
-    title(ax, f"{head}{cut(agreement.prototype.name, 74 - len(head))} {agreement.prototype.sure}", 80, left)
+    who = f"who agrees with {cut(agreement.prototype.name, 40)} {agreement.prototype.sure}"
+    title(ax, f"C{agreement.title[1:]}", 60, "\n".join(filter(None, (who, left))))
     handles = [
         Rectangle((0, 0), 1, 1, color=INK),
         ax.scatter([], [], marker="x", color=ACCENT, s=24),
