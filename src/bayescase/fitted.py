@@ -240,7 +240,7 @@ class Fitted:
 
     @cached_property
     def prototype_ranking(self) -> list[tuple[Candidate, ...]]:
-        """For each cluster the case that stands for it, and after it the other members that were drawn."""
+        """For each cluster the case that stands for it, and after it the other members that were drawn and could."""
         post, data = self.posterior, self.data
         n_chains, kept = post.p.shape[:2]
         thin = self.plan.thin

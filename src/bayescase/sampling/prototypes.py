@@ -66,7 +66,7 @@ class Catalogue(NamedTuple):
 
 
 def rank_prototypes(posterior: Sequence[tuple[Candidate, ...]], of: Catalogue) -> list[tuple[Candidate, ...]]:
-    """For each cluster the case that stands for it, and after it the other members that were drawn, the most probable first.
+    """For each cluster the case that stands for it, and after it the other members that could, the most probable first.
 
     The most probable member stands for its cluster. If others are nearly as probable (within two standard errors, and at least
     half as probable), the one does from which most of the cluster would be copied: see `best_example`. If no member was drawn,
@@ -91,7 +91,7 @@ def rank_prototypes(posterior: Sequence[tuple[Candidate, ...]], of: Catalogue) -
 
 
 def members_first(s: int, found: tuple[Candidate, ...], of: Catalogue, taken: set[int]) -> tuple[Candidate, ...]:
-    """The members of cluster s that were drawn, or the best example if none was; () if none may be chosen."""
+    """The members of cluster s that were drawn and could stand for it, or the best example if none was; () if none may."""
     members = []
     for candidate in found:
         at_home = tuple(row for row in candidate.ties if of.home[row] == s and row not in taken)
@@ -108,7 +108,7 @@ def members_first(s: int, found: tuple[Candidate, ...], of: Catalogue, taken: se
     largest = able[0].probability
     least = max(largest / 2, largest - 2 * np.sqrt(largest * (1 - largest) / of.n_draws))
     row = best_example(np.array([c.row for c in able if c.probability >= least]), s, worth, of)
-    return tuple(sorted(members, key=lambda c: c.row != row))
+    return tuple(sorted(able, key=lambda c: c.row != row))
 
 
 def copied_if_had(s: int, found: tuple[Candidate, ...], of: Catalogue) -> np.ndarray:
