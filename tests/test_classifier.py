@@ -33,6 +33,7 @@ DATA = Path(__file__).parents[2] / "shared/data"
     ]
 )
 @pytest.mark.filterwarnings("ignore:Cluster.* no key feature")  # the checks' tables are numbers without clusters
+@pytest.mark.filterwarnings("ignore:Rows? .* no value at all")
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -169,10 +170,41 @@ def test_explanation_reads_well(animals, by_prototype):
     n, label = model.subspaces_[0].sum(), by_prototype.prototype_labels_[0]
     first = text.splitlines()[1]
     assert text.startswith(f"{label}:\n")
-    assert f"like case {row} ({label}): agrees on {n} of {n} key features, trait " in first
-    assert "not" not in first
+    name, sure = model.explain().cluster(0).name, model.explain().cluster(0).prototype.probability
+    assert f"% in cluster 0 ({name}), like case {row} ({sure:.0%}; label {label}): agrees on {n} of {n} key features, " in first
+    assert "but" not in first
     other = {name: np.where(column[[row]] == "low", "high", "low") for name, column in animals[0].items()}
-    assert f"agrees on 0 of {n} key features; not trait" in "\n".join(map(str, by_prototype.explain(other)[0].evidence))
+    said = next(str(e) for e in by_prototype.explain(other)[0].evidence if e.cluster == 0)
+    evidence = next(e for e in by_prototype.explain(other)[0].evidence if e.cluster == 0)
+    assert evidence.own == {trait: other[trait][0] for trait in evidence.values}
+    trait = next(iter(evidence.values))
+    assert f"agrees on 0 of {n} key features; but {trait} = {other[trait][0]}, " in said
+
+
+def test_an_explanation_of_texts_says_what_is_there():
+    words = [["gun", "law", "gun"], ["law", "court"], ["car", "engine"], ["car", "oil"]] * 5
+    kinds = ["law", "law", "car", "car"] * 5
+    model = BayesianCaseModel(2, n_iter=60, n_chains=1, random_state=0)
+    found = BayesianCaseClassifier(model, by="prototype").fit({"words": words}, kinds)
+    found.case_model_.name_clusters({0: "first"})
+    with pytest.warns(UserWarning, match="never seen"):
+        some, new = found.explain({"words": [["law", "engine"], ["never seen"]]})
+    for evidence in some.evidence:
+        assert not any(item in str(evidence).split(":")[1] for item in ("gun", "court", "car", "oil"))
+        assert evidence.cluster_name in str(evidence)
+    assert "in cluster 0 (first), like case" in str(some)
+    assert (some.known, new.known) == (True, False)
+    assert str(new).splitlines()[1:] == [
+        "  no value that the model knows, so nothing speaks for this label; any such case gets it"
+    ]
+
+
+def test_a_cluster_without_key_features_agrees_on_none():
+    model = BayesianCaseModel(2, q=0.001, c=0.01, n_iter=40, n_chains=1, random_state=0)
+    found = BayesianCaseClassifier(model).fit({"a": ["x", "y"] * 10, "b": ["u", "u", "v", "v"] * 5}, [0, 1] * 10)
+    text = str(found.explain({"a": ["x"], "b": ["u"]})[0])
+    assert "like case" in text
+    assert "key feature" not in text
 
 
 @pytest.mark.parametrize("labels", [2, 3])

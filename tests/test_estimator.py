@@ -54,6 +54,7 @@ def check_log_joint(model, hyper=None, **tolerance):
         BayesianCaseModel(4, n_iter=300, n_chains=2, sampler="collapsed"),
     ]
 )
+@pytest.mark.filterwarnings("ignore:Rows? .* no value at all")
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -21,90 +20,13 @@ from sklearn.utils.validation import check_is_fitted
 from . import predicting
 from .errors import Advice, ParameterError, ParameterTypeError, Setting
 from .estimator import BayesianCaseModel
+from .explaining.evidence import ClusterEvidence, PredictionExplanation
 from .explaining.tree import TOLERANCE
-from .explaining.values import agreement, in_words
-from .explaining.view import View, view_of
-from .explaining.words import counted, listed, percent, phrase
+from .explaining.view import view_of
 from .reading.tables import TableLike, is_missing, read
-from .state import Codes
 
-SHOWN = 0.05  # a printed explanation leaves out clusters with less membership than this
-MOST_FEATURES = 6  # that a printed line names
 Method = TypeVar("Method", bound=Callable[..., Any])
 MEMBERSHIPS, PROTOTYPE = Setting("by", "memberships"), Setting("by", "prototype")
-
-
-@dataclass(frozen=True)
-class PrototypeEvidence:
-    """A prototype behind a prediction, and what the case has in common with it.
-
-    Attributes
-    ----------
-    cluster : int
-        Whose prototype it is.
-    cluster_name : str
-        The name of the cluster.
-    membership : float
-        How much of the case belongs to the cluster.
-    prototype : int
-        Row of the catalogue: of the fitted X, unless there were candidates.
-    name : str
-        The name of that case.
-    label : object
-        Of the prototype; None if it is one of the candidates, which have no labels.
-    values : dict of str to object
-        The prototype's values on its key features, the most telling first.
-    agrees : dict of str to bool or None
-        Does the case have that value, or a similar one? None where it has no value.
-    contribution : float or None
-        Of the membership to the decision for the predicted label; None unless that is linear.
-    """
-
-    cluster: int
-    cluster_name: str
-    membership: float
-    prototype: int
-    name: str
-    label: Any
-    values: dict[str, Any]
-    agrees: dict[str, bool | None]
-    contribution: float | None
-
-    def __str__(self) -> str:
-        known = [agrees for agrees in self.agrees.values() if agrees is not None]
-        words = f"{percent(self.membership)} like {self.name}"
-        words += "" if self.label is None else f" ({self.label})"
-        words += "" if self.contribution is None else f", which adds {self.contribution:+.2f}"
-        words += f": agrees on {sum(known)} of {counted(len(known), 'key feature')}"
-        same, other = (
-            [phrase(name, value) for name, value in self.values.items() if self.agrees[name] is agrees]
-            for agrees in (True, False)
-        )
-        words += f", {listed(same, MOST_FEATURES)}" if same else ""
-        return words + (f"; not {listed(other, MOST_FEATURES)}" if other else "")
-
-
-@dataclass(frozen=True)
-class PredictionExplanation:
-    """Why a case got its label.
-
-    Attributes
-    ----------
-    label : object
-        The predicted label.
-    evidence : tuple of PrototypeEvidence
-        The prototypes behind the prediction, the largest membership first.
-    intercept : float or None
-        Of the decision for the label, which is this plus all contributions; None unless that is linear.
-    """
-
-    label: Any
-    evidence: tuple[PrototypeEvidence, ...]
-    intercept: float | None
-
-    def __str__(self) -> str:
-        shown = [e for e in self.evidence if e.membership >= SHOWN] or self.evidence[:1]
-        return "\n".join([f"{self.label}:", *(f"  {evidence}" for evidence in shown)])
 
 
 def labels_by_prototype(estimator: BayesianCaseClassifier) -> bool:
@@ -344,18 +266,16 @@ class BayesianCaseClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         view = view_of(self.case_model_.fitted_)
         cases = view.fitted.encoding.encode(read(X))[0]
         own = self.prototype_labels_
-        parts = [
-            ClusterEvidence(view, s, cases, None if own is None else own.tolist()[s]) for s in range(view.fitted.n_clusters)
-        ]
-        weights = linear_weights(self.classifier_, len(self.classes_))
-        explanations = []
+        labels = [None] * view.fitted.n_clusters if own is None else own.tolist()
+        parts = [ClusterEvidence(view, s, cases, label) for s, label in enumerate(labels)]
+        weights, known, explanations = linear_weights(self.classifier_, len(self.classes_)), cases.known, []
         for i, label in enumerate(self._labels(memberships).tolist()):
             coef, intercept = (None, None) if weights is None else weights[int(np.flatnonzero(self.classes_ == label)[0])]
             evidence = [
                 parts[s].of_case(i, float(memberships[i, s]), None if coef is None else float(coef[s] * memberships[i, s]))
                 for s in np.argsort(-memberships[i], kind="stable").tolist()
             ]
-            explanations.append(PredictionExplanation(label, tuple(evidence), intercept))
+            explanations.append(PredictionExplanation(label, tuple(evidence), intercept, bool(known[i])))
         return explanations
 
     def _memberships(self, X: TableLike) -> np.ndarray:
@@ -378,31 +298,6 @@ class BayesianCaseClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         elif self.classifier is not None:
             tags.classifier_tags = get_tags(self.classifier).classifier_tags or tags.classifier_tags
         return tags
-
-
-class ClusterEvidence:
-    """What cases have in common with the prototype of a cluster, on its key features, the most telling first."""
-
-    def __init__(self, view: View, s: int, cases: Codes, label: Any):
-        keys = view.key_order(s)
-        self.view, self.s, self.label = view, s, label
-        self.names = [view.values.features[j].name for j in keys.tolist()]
-        self.values = dict(zip(self.names, (view.values.of(j, view.codes(s)[j]) for j in keys.tolist()), strict=True))
-        self.states = agreement(view.fitted, s, cases, keys)
-
-    def of_case(self, i: int, membership: float, contribution: float | None) -> PrototypeEvidence:
-        prototype = self.view.prototype(self.s)
-        return PrototypeEvidence(
-            cluster=self.s,
-            cluster_name=self.view.names[self.s],
-            membership=membership,
-            prototype=prototype.row,
-            name=prototype.name,
-            label=self.label,
-            values=self.values,
-            agrees=dict(zip(self.names, map(in_words, self.states[i].tolist()), strict=True)),
-            contribution=contribution,
-        )
 
 
 def prototype_labels(model: BayesianCaseModel, y: np.ndarray) -> np.ndarray:

@@ -173,8 +173,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     ----------
     prototypes_ : ndarray of shape (n_clusters,)
         Row of the catalogue that is each cluster's prototype; p_s in the paper. It is the most probable member of the cluster,
-        or the most typical of several that are about as probable; never an empty case. Clusters go from large to small.
-        If no member may be chosen, it is the most probable candidate that stands for no other cluster.
+        or, of several that are about as probable, the one from which most is copied; never an empty case. Clusters go from
+        large to small. If no member may be chosen, it is the most probable candidate that stands for no other cluster.
     prototype_cases_ : ndarray of shape (n_clusters, n_features)
         The values of the prototypes; of a bag a tuple of its items.
     prototype_probabilities_ : list of tuples of Candidate

@@ -203,14 +203,24 @@ class Fitted:
         return np.concatenate(each(lambda rows: memberships[rows].argmax(axis=1), portions(len(memberships))))
 
     @cached_property
+    def known(self) -> np.ndarray:
+        """(N,) Has the case a value?"""
+        return self.data.cases.known
+
+    @cached_property
+    def main(self) -> np.ndarray:
+        """(N,) The cluster that a case counts for: its label; NEVER if it has no value: nothing says where it belongs."""
+        return np.where(self.known, self.labels, NEVER)
+
+    @cached_property
     def sizes(self) -> np.ndarray:
         """(S,) Cases whose main cluster it is."""
-        return np.bincount(self.labels, minlength=self.n_clusters)
+        return np.bincount(self.labels[self.known], minlength=self.n_clusters)
 
     @cached_property
     def cases_with(self) -> np.ndarray:
         """(codes of the columns, S) How many cases of each cluster have each value."""
-        return self.columns.count(self.data.cases, self.labels, self.n_clusters)
+        return self.columns.count(self.data.cases, self.main, self.n_clusters)
 
     @property
     def folds(self) -> Folds:
@@ -230,7 +240,7 @@ class Fitted:
 
     @cached_property
     def prototype_ranking(self) -> list[tuple[Candidate, ...]]:
-        """For each cluster the case that stands for it, and after it the other members that were drawn."""
+        """For each cluster the case that stands for it, and after it the other members that were drawn and could."""
         post, data = self.posterior, self.data
         n_chains, kept = post.p.shape[:2]
         thin = self.plan.thin
@@ -238,7 +248,7 @@ class Fitted:
         bare, rows = np.full(len(self.homes), NEVER), np.flatnonzero(self.homes == NEVER)
         rows = rows[(data.catalogue.x[rows] >= 0).any(axis=1)]
         bare[rows] = self.belongs[rows]
-        of = Catalogue(data.candidate_cells, data.log_weight, self.homes, bare, post.values, n_draws)
+        of = Catalogue(data.candidate_cells, data.log_weight, self.homes, bare, post.values, post.copied, n_draws)
         return rank_prototypes(self.candidates, of)
 
     @cached_property
@@ -256,7 +266,7 @@ class Fitted:
         """
         catalogue = self.data.catalogue
         if self.data.own_cases:
-            return self.labels
+            return self.main
         rows = np.unique(self.posterior.p)
         found = np.full(catalogue.n_rows, NEVER)
         found[rows] = np.argmax(self.folds.memberships(catalogue.take(rows)), axis=1)
@@ -293,7 +303,9 @@ class Fitted:
         longer = Setting(name, most if self.interrupted else 2 * most)
         jumps = Setting("moves", "jumps") if self.problem.could_jump else None
         found = diagnose(self.trace, self.kept, self.posterior.overlap, longer, self.differing.counts, jumps)
-        if not has_structure(self.posterior.memberships, self.hyper.alpha, self.problem.n_i):
+        memberships = self.posterior.memberships
+        memberships = memberships if self.known.all() else memberships[self.known]
+        if not has_structure(memberships, self.hyper.alpha, self.problem.n_i):
             found = without_structure(found)
         elif self.capped:
             found = at_the_cap(found, self.n_labels, self.whole is not None)
@@ -301,9 +313,9 @@ class Fitted:
 
     @cached_property
     def differing(self) -> Differing:
-        """Which clusters all chains found, and which cases are in another one elsewhere."""
-        post = self.posterior
-        return differing(self.labels, post.chain_labels, self.n_clusters, post.overlap, self.whole is not None)
+        """Which clusters all chains found, and which cases, of those that have a value, are in another one elsewhere."""
+        post, some = self.posterior, slice(None) if self.known.all() else self.known
+        return differing(self.labels[some], post.chain_labels[:, some], self.n_clusters, post.overlap, self.whole is not None)
 
     def pooled(self, name: str) -> np.ndarray:
         """A traced quantity over the kept sweeps of the chains that the results rest on."""

@@ -59,6 +59,17 @@ class Codes(NamedTuple):
         more = 0 if self.bags is None else int(self.bags.sizes.max(initial=0))
         return self.x.shape[1] + more if len(self.x) else 0
 
+    @property
+    def known(self) -> np.ndarray:
+        """(rows,) Has a row a value?"""
+        known = np.zeros(len(self.x), dtype=bool) if self.bags is None else self.bags.sizes > 0
+        if self.x.shape[1] and not has_gaps(self.x):
+            known[:] = True
+            return known
+        for rows in chunks(*self.x.shape):
+            known[rows] |= (self.x[rows] >= 0).any(axis=1)
+        return known
+
     def part(self, rows: slice) -> "Codes":
         """Some neighbouring rows."""
         return Codes(self.x[rows], None if self.bags is None else self.bags.part(rows))

@@ -152,6 +152,7 @@ def test_results_of_other_settings_are_neither_mixed_in_nor_lost(tmp_path):
         quiet([one], tmp_path, seeds=1)
 
 
+@pytest.mark.filterwarnings("ignore:Rows? .* no value at all")
 def test_same_seeds_same_numbers_and_a_page(tiny, folder, tmp_path):
     found = quiet(tiny, tmp_path / "a", folder, seeds=2)
     assert found == quiet(tiny, tmp_path / "a", folder, seeds=2)  # now from the files

@@ -101,6 +101,27 @@ def test_single_features_and_several_bags_side_by_side(mixed_bags):
     assert ModelExplanation.from_json(explained.to_json()) == explained
 
 
+def test_cases_without_any_item_count_for_no_cluster():
+    full = [["onion", "garlic"], ["garlic"], ["onion", "onion"], ["rice"], ["rice", "pea"]] * 3
+    settings = {"n_iter": 60, "n_chains": 2, "random_state": 0}
+    with pytest.warns(UserWarning, match="Rows 15, 16, 17, 18, 19 and 4 more have no value at all"):
+        model = BayesianCaseModel(2, **settings).fit({"things": full + [[]] * 9})
+    explained = model.explain()
+    assert sorted(cluster.size for cluster in explained.clusters) == [6, 9]
+    assert explained.summary.endswith("2 clusters; 9 cases without any value are not counted.")
+    for cluster in explained.clusters:
+        first = cluster.more_often[0]
+        assert (first.words in cluster.name, first.there) == (True, 0.0)
+        assert first.here == pytest.approx(
+            np.mean([first.words in full[i] for i in np.flatnonzero(model.labels_[:15] == cluster.cluster)])
+        )
+        assert all(member.row < 15 for member in model.explain_agreement(cluster.cluster).members)
+    assert model.labels_[15:].tolist() == [0] * 9, "as scikit-learn has it: the first of equals"
+    assert model.explain_differences().n_cases == 15
+    assert "no value that the model knows" in str(model.explain_case(20))
+    assert explained == ModelExplanation.from_json(explained.to_json())
+
+
 def test_members_agree_on_items(bags, lists):
     for s in range(5):
         found = bags.explain_agreement(s)

@@ -1,5 +1,6 @@
 """Where a case belongs and why."""
 
+import dataclasses
 import warnings
 
 import numpy as np
@@ -7,6 +8,8 @@ import pytest
 
 from bayescase import BayescaseWarning
 from bayescase.explaining.words import phrase
+
+from ..helpers import fit_model
 
 
 def log_phi(model, j):
@@ -92,7 +95,23 @@ def test_an_only_cluster_and_no_key_features(alone, keyless):
     assert alone.explain_case(0).reasons == ()
     assert alone.explain_case(0).memberships[0].mean == 1
     assert "Not in cluster" not in str(alone.explain_case(0))
-    assert "agrees on 0 of 0 key features" in str(keyless.explain_case(0))
+    assert "agrees on" not in str(keyless.explain_case(0))
+
+
+def test_the_sentence_of_a_case_names_nothing_that_it_lacks():
+    labels = np.repeat([0, 1], 30)
+    columns = dict.fromkeys(("fins", "tail", "gills"), labels == 1) | {"fur": labels == 0, "legs": labels == 0}
+    pins = {"cases": dict(enumerate(labels.tolist()))}
+    case = fit_model(columns, 2, n_iter=40, n_chains=1, random_state=0, pins=pins).explain_case(0)
+    assert case.because == "partly because of fur and legs"
+    assert f"Like {case.prototype}: agrees on" in str(case)
+    (reason,) = case.reasons
+    lacking = tuple(c for c in reason.contributions if c.value is False)
+    having = tuple(c for c in reason.contributions if c.value)
+    of = lambda found: dataclasses.replace(case, reasons=(dataclasses.replace(reason, contributions=found),)).because  # noqa: E731
+    assert of(lacking) == "because of what it lacks"
+    assert of(having) == "mostly because of fur and legs"
+    assert of(()) == ""
 
 
 def test_rows_are_checked(words):

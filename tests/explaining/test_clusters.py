@@ -9,6 +9,7 @@ import pytest
 from bayescase import BayesianCaseModel
 from bayescase.explaining.explanation import SHOWN, ClusterExplanation, ModelExplanation
 from bayescase.explaining.parts import Prototype, as_set
+from bayescase.explaining.render.figures import surest_features
 from bayescase.explaining.words import percent
 
 from ..helpers import fit_model
@@ -129,15 +130,26 @@ def cluster_with(*probabilities, member=True):
     ("probabilities", "words"),
     [
         ((0.6, 0.2), "like case 0 (60%)"),
-        ((0.04, 0.05, 0.03, 0.03), "like case 0; case 1 or case 2 would do as well (3% to 5% each)"),
+        ((0.04, 0.05, 0.03, 0.03), "like case 0 (4%); case 1 (5%) or case 2 (3%) would do as well"),
+        ((0.07, 0.12, 0.03), "like case 0 (7%); case 1 (12%) would do as well"),
+        ((0.3, 0.32, 0.2), "like case 0 (30%); case 1 (32%) would do as well"),
         ((0.2, 0.02, 0.02), "like case 0 (20%)"),
-        ((0.2, 0.4, 0.2), "like case 0 (20%)"),
-        ((0.05, 0.04), "like case 0 (5%)"),
+        ((0.2, 0.4, 0.2), "like case 0 (20%); case 1 (40%) or case 2 (20%) would do as well"),
+        ((0.3, 0.2, 0.2), "like case 0 (30%)"),
         ((0.0,), "like case 0 (0%), its most typical member; no draw chose one"),
     ],
 )
 def test_a_flat_posterior_is_said_in_words_and_shows_three(probabilities, words):
+    """Nobody who is more probable is left out, and everybody has a probability of their own."""
     assert cluster_with(*probabilities).like == words
+
+
+def test_the_sentence_says_briefly_that_others_would_do_as_well():
+    said = [cluster_with(*of).sentence for of in ((0.6, 0.2), (0.02, 0.01), (0.02, 0.03, 0.01))]
+    said.append(cluster_with(0.1, member=False).sentence)
+    assert [words.split("like case 0 ")[1] for words in said] == [
+        "(60%).", "(2%; another would do as well).", "(2%; others would do as well).", "(10%; not a member)."
+    ]  # fmt: skip
 
 
 def test_a_prototype_that_is_no_member_is_said_to_be_none():
@@ -298,7 +310,7 @@ def test_an_only_cluster_has_key_features_and_nothing_more_often_than_elsewhere(
     text = str(alone.explain())
     assert "key features, as there is no other cluster:" in text
     assert "elsewhere" not in text
-    bare = dataclasses.replace(alone.explain().clusters[0], more_often=(), rare=())
+    bare = dataclasses.replace(alone.explain().clusters[0], more_often=(), rare=(), features=())
     assert str(bare).endswith("there is no other cluster to set it apart from")
 
 
@@ -316,6 +328,61 @@ def test_a_case_with_nothing_present_that_stands_for_its_own_cluster_is_a_member
         assert cluster.prototype.member
         assert model.labels_[cluster.prototype.row] == cluster.cluster
         assert "not a member" not in str(cluster)
+
+
+@pytest.fixture(scope="module")
+def animals():
+    """Two kinds, of which one has little that the other has not."""
+    kind = np.repeat([0, 1], [40, 20])
+    columns = {
+        "backbone": np.arange(60) % 20 > 0,
+        "eyes": np.array(["one"] + ["two"] * 19)[np.arange(60) % 20],
+        "fins": kind == 0,
+        "fur": np.r_[np.zeros(40, bool), np.ones(20, bool)],
+        "tail": kind == 0,
+        "skin": np.array(["none", "scales"])[kind],
+    }
+    pins = {"cases": dict(enumerate(kind.tolist()))}
+    return fit_model(columns, 2, n_iter=60, n_chains=1, random_state=0, pins=pins)
+
+
+def test_key_features_that_are_as_common_elsewhere_are_on_the_card(animals):
+    for cluster in animals.explain().clusters:
+        card = cluster.card()
+        told = {d.words for d in cluster.more_often}
+        keys = {f.words for f in cluster.key_features if f.value is not False}
+        assert {d.words for d in card.shared} == keys - told == {"backbone", "eyes = two"}
+        assert all(d.key and (d.here, d.there) == (0.95, 0.95) for d in card.shared)
+        assert str(card).index("more often") < str(card).index("also key, if less telling:\n  * ")
+        few = cluster.card(len(card.has) + 1)
+        assert (len(few.shared), few.more) == (1, 1)
+        assert "    and 1 more\n  less often:" in str(few)
+        assert (cluster.card(1).shared, cluster.card(1).more) == ((), len(card.has) - 1)
+
+
+def test_what_is_absent_comes_last_and_introduces_nothing(animals):
+    first, second = animals.explain().clusters
+    assert [d.words for d in first.more_often] == ["fins", "tail", "skin = none"]
+    assert (first.name, first.sentence.split("known by ")[1]) == ("fins, tail", "fins and tail.")
+    for cluster in (first, second):
+        lacking = [f.lacks for f in cluster.key_features]
+        assert any(lacking)
+        assert lacking == sorted(lacking)
+        plotted = [f.value is False for f in surest_features(cluster, 15)]
+        assert plotted == sorted(plotted)
+        assert not any(f.lacks for f in surest_features(cluster, 2))
+
+
+def test_a_cluster_that_only_lacks_things_has_no_name():
+    labels = np.repeat([0, 1], 30)
+    columns = {"fins": labels == 1, "tail": labels == 1, "skin": np.array(["none", "scales"])[labels]}
+    pins = {"cases": dict(enumerate(labels.tolist()))}
+    some = fit_model({name: columns[name] for name in ("fins", "tail")}, 2, n_iter=20, n_chains=1, random_state=0, pins=pins)
+    first = some.explain().clusters[0]
+    assert (first.name, first.title) == ("", "Cluster 0")
+    assert first.sentence.endswith(" (100%).")
+    table = fit_model(columns, 2, n_iter=20, n_chains=1, random_state=0, pins=pins)
+    assert table.explain().clusters[0].name == "skin = none", "the value of a feature, where there is nothing else"
 
 
 def test_prototypes_of_the_same_name_are_told_apart():

@@ -35,6 +35,20 @@ def test_clusters_that_share_their_most_telling_value_get_longer_names():
     assert len(set(names)) == 3
 
 
+def test_names_that_would_be_equal_go_on_with_what_the_others_do_not_have():
+    """Not with a number."""
+    labels = np.repeat([0, 1, 2, 3], 30)
+    long = "a feature with a rather long name"
+    rng = np.random.default_rng(0)
+    columns = {long: labels < 2, "b": (labels < 2) & (rng.random(120) < 0.9), "c": (labels < 2) & (rng.random(120) < 0.9)}
+    columns |= {"d": (labels < 2) & (rng.random(120) < 0.9), "e": (labels == 1) & (rng.random(120) < 0.8), "f": labels == 2}
+    pins = {"cases": dict(enumerate(labels.tolist()))}
+    names = make_names(BayesianCaseModel(4, n_iter=10, n_chains=1, random_state=0).fit(columns, pins=pins).fitted_)
+    assert names[1] == f"{names[0]}, e"
+    assert len(set(names)) == 4
+    assert names[2:] == ("f", "")
+
+
 def test_clusters_without_cases_or_without_anything_telling_have_no_made_name(unused, alone):
     names = make_names(unused.fitted_)
     assert [bool(name) for name in names] == (unused.fitted_.sizes > 0).tolist()

@@ -112,7 +112,36 @@ def test_zeros_and_ones_are_presence_only_if_all_columns_are():
     alone = of_labels({"a": flag, "b": 1 - flag}, labels)
     assert {(name, rare) for name, *_, rare in told_of(alone, 0)} == {("a", True), ("b", False)}
     among = of_labels({"a": flag, "b": np.where(flag, "x", "y")}, labels)
-    assert told_of(among, 0)[0][:2] == ("a", {0})
+    assert [told[:2] for told in told_of(among, 0)] == [("b", {"y"}), ("a", {0})]
+
+
+def test_that_nothing_is_there_is_told_after_all_else():
+    labels = np.repeat([0, 1, 2], 30)
+    columns = {
+        "halo": np.array(["Absent"] * 30 + ["yellow", "brown"] * 30),
+        "legs": np.repeat([0, 2, 4], 30),
+        "margin": np.array(["none"] * 30 + ["wavy"] * 60),
+        "kind": np.array((["x"] * 20 + ["y"] * 10) * 2 + ["y"] * 30),
+    }
+    fitted = of_labels(columns, labels, encoder={"feature_types": {"legs": "category"}})
+    assert [told[:2] for told in told_of(fitted, 0)] == [
+        ("kind", {"x"}), ("halo", {"Absent"}), ("legs", {0}), ("margin", {"none"})
+    ]  # fmt: skip
+    assert [told[0] for told in told_of(fitted, 2)] == ["legs", "kind", "halo", "margin"]
+
+
+def test_a_value_that_few_cases_here_have_is_not_what_they_are_known_by():
+    """Of a table; an item, or an ingredient in a column of its own, is one of many that a case has, and may be rarer."""
+    labels = np.repeat([0, 1], 100)
+    legs, venom = np.repeat([8, 4, 8, 4], [20, 80, 1, 99]), np.repeat([True, False, True, False], [20, 80, 1, 99])
+    kind = np.array(["x"] * 100 + ["y"] * 100)
+    table = of_labels({"legs": legs, "venom": venom, "kind": kind}, labels, encoder={"feature_types": {"legs": "category"}})
+    assert [told[0] for told in told_of(table, 0)] == ["kind"]
+    of_things = of_labels({"venom": venom, "x": kind == "x"}, labels)
+    assert [told[0] for told in told_of(of_things, 0)] == ["x", "venom"]
+    more = np.repeat(["a", "b", "c", "a", "c"], [20, 20, 60, 1, 99])
+    (told,) = told_of(of_labels({"many": more}, labels), 0)
+    assert told[1] == {"a", "b"}, "together they are a fair part"
 
 
 def test_what_few_cases_have_a_value_for_tells_less():

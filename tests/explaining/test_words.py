@@ -2,6 +2,7 @@
 
 import pytest
 
+from bayescase import BayesianCaseModel
 from bayescase.explaining.words import (
     any_of,
     clean,
@@ -96,3 +97,23 @@ def test_what_is_there_is_its_name():
     assert phrase_of(counts, [1, 2], optional=True) == "onion"
     assert phrase_of(counts, [2], optional=True) == "onion = 2+"
     assert phrase_of(Feature("onion", "integer", (0, 1)), [1], optional=True) == "onion"
+
+
+def test_no_sentence_has_a_control_character():
+    """Neither of names nor of values; what is to be computed with stays as it is."""
+    kinds, escape = ["\x1b[31mred\x07", "x\ny"], "\x1b[7mhot\x1b[0m"
+    table = {escape: [kinds[i % 2] for i in range(20)], "things": [[f"{escape}{i % 2}", "z"] for i in range(20)]}
+    model = BayesianCaseModel(2, n_iter=40, n_chains=1, random_state=0).fit(
+        table, case_names=[f"\x1b[1m{i}\n" for i in range(20)]
+    )
+    explained = model.explain()
+    texts = [str(explained), explained.summary, *(cluster.sentence for cluster in explained.clusters)]
+    texts += [
+        str(model.explain_case(0)),
+        str(model.explain_pair(0, 1)),
+        str(model.explain_agreement(0)),
+        str(model.explain_tree()),
+    ]
+    assert any("�[31mred�" in text for text in texts)
+    assert all(c.isprintable() or c == "\n" for text in texts for c in text)
+    assert kinds[0] in {value for f in explained.clusters[0].features for value, _, _ in f.distribution}

@@ -27,7 +27,10 @@ from bayescase.state import Cells, count_observed, make_data, make_hyper, new_st
 
 from .host_machine import COMPILER, HostMachine
 
-pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler, g++ or clang++")
+pytestmark = [
+    pytest.mark.skipif(COMPILER is None, reason="no C++ compiler, g++ or clang++"),
+    pytest.mark.filterwarnings("ignore:Rows? .* no value at all"),
+]
 
 
 def table(N, P, V, S, *, gaps=0.0, seed=1):

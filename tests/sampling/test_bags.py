@@ -130,6 +130,7 @@ def test_priors_have_a_number_per_feature_or_per_column(table):
         BayesianCaseModel(3, subspace_prior=prior[:, 1:], **QUICK).fit(X)
 
 
+@pytest.mark.filterwarnings("ignore:Rows? .* no value at all")
 def test_an_empty_case_is_no_candidate():
     bags = [["a", "b"], [], ["c", "d"], ["a"], [], ["c"]] * 4
     model = BayesianCaseModel(2, **QUICK).fit({"items": bags})
@@ -139,6 +140,7 @@ def test_an_empty_case_is_no_candidate():
     assert pinned.prototypes_[0] == 1  # who says so means it
 
 
+@pytest.mark.filterwarnings("ignore:Rows? .* no value at all")
 @pytest.mark.parametrize(
     "options", [{}, {"alpha": 0}, {"sampler": "collapsed"}, {"moves": "jumps", "n_init": 4}, {"moves": "clusters"}]
 )
@@ -197,6 +199,7 @@ def test_labels_to_start_from(table):
         BayesianCaseModel(3, **QUICK).fit(X, init=np.zeros((60, len(X)), dtype=int))
 
 
+@pytest.mark.filterwarnings("ignore:Rows? .* no value at all")
 def test_blanks_in_lists_are_no_items_and_spaces_around_items_do_not_count():
     model = BayesianCaseModel(2, **QUICK).fit({"b": [["milk", " ", ""], [" milk ", "tea"], [" "], ["tea", None]] * 3})
     assert model.encoder_.get_feature_names_out().tolist() == ["milk", "tea"]

@@ -9,7 +9,7 @@ from bayescase import BayesianCaseModel
 from bayescase.kernels import row_hashes, row_means
 from bayescase.parallel import LEAST, on_threads
 from bayescase.sampling.posterior import equal_hashes
-from bayescase.sampling.prototypes import NEVER, Candidate, Catalogue, prototype_posterior, rank_prototypes
+from bayescase.sampling.prototypes import NEVER, Candidate, Catalogue, copied_if_had, prototype_posterior, rank_prototypes
 from bayescase.state import Cells, join_cells
 
 from ..helpers import fit_model
@@ -22,7 +22,8 @@ def catalogue_of(home, values=None, log_weight=None, n_draws=100):
     M = len(home)
     values = np.full((M, 2), 0.5) if values is None else np.asarray(values, dtype=float)
     weight = np.zeros((M, 1)) if log_weight is None else np.asarray(log_weight, dtype=float).reshape(M, -1)
-    return Catalogue(join_cells(np.arange(M)[:, None], None), weight, np.asarray(home), np.full(M, NEVER), values, n_draws)
+    cells, bare = join_cells(np.arange(M)[:, None], None), np.full(M, NEVER)
+    return Catalogue(cells, weight, np.asarray(home), bare, values, np.full(values.shape, 0.5), n_draws)
 
 
 def drawn(*pairs):
@@ -47,6 +48,39 @@ def test_of_members_that_are_as_probable_the_most_typical_is_chosen():
     assert chosen(posterior, of._replace(n_draws=10**6)) == [0]
     flat = [drawn((0, 0.04), (1, 0.03), (2, 0.01))]
     assert chosen(flat, of) == [1]  # 2 has less than half
+
+
+def texts(copied, *words):
+    """Members of cluster 0: texts of these words, of which the first is the most common there."""
+    first = np.cumsum([0, *map(len, words)])
+    cells = Cells(np.concatenate(words).astype(np.int16), first)
+    V, M = len(copied), len(words)
+    values = np.linspace(0.9, 0.1, V)[:, None]
+    nowhere = np.full(M, NEVER)
+    return Catalogue(cells, np.zeros((M, 1)), np.zeros(M, int), nowhere, values, np.array(copied)[:, None], 100)
+
+
+def test_of_texts_as_probable_the_one_that_has_most_of_what_is_copied_is_chosen():
+    """A text of one common word has the largest mean of log φ."""
+    of = texts([0.03, 0.08, 0.04, 0.04, 0.0], [0], [1, 2], [1, 3, 4], [0, 1])
+    posterior = [drawn((0, 0.05), (1, 0.05), (2, 0.04), (3, 0.04))]
+    assert copied_if_had(0, posterior[0], of).tolist() == pytest.approx([0.03 / 0.09, 0.08 / 0.13, 0.8, 1.0, 0.0])
+    assert chosen(posterior, of) == [1]  # 2 has as much, but a word that says nothing besides
+    assert chosen([drawn((3, 0.05), (0, 0.05))], of) == [3]
+
+
+def test_a_text_of_which_nothing_is_copied_is_passed_over_though_it_is_more_probable():
+    of = texts([0.01, 0.1], [0], [1, 0])
+    posterior = [drawn((0, 0.8), (1, 0.1))]
+    assert chosen(posterior, of) == [1]
+    assert [c.row for c in rank_prototypes(posterior, of)[0]] == [1], "nor would it do as well"
+    assert chosen([drawn((0, 0.9))], of) == [0]  # no other member was drawn
+
+
+def test_if_none_was_drawn_the_member_with_most_of_what_is_copied_is_chosen():
+    of = texts([0.9, 0.9, 0.1, 0.1], [2], [0, 1, 3], [0, 3], [0, 1])._replace(home=np.array([0, 0, 0, 1]))
+    (ranked,) = rank_prototypes([drawn((3, 1.0))], of)
+    assert ranked == (Candidate(1, 0.0, (1,)),)
 
 
 def test_empty_cases_stand_for_nothing():

@@ -33,7 +33,7 @@ def explain_agreement(fitted: Fitted, cluster: int, most: int = MEMBERS) -> Agre
     AgreementExplanation
     """
     s, view = check_cluster(fitted, cluster), view_of(fitted)
-    keys, rows = view.key_order(s), np.flatnonzero(fitted.labels == s)
+    keys, rows = view.key_order(s), np.flatnonzero(fitted.main == s)
     states = agreement(fitted, s, fitted.data.cases.take(rows), keys)
     agreeing, known = (states == AGREES).sum(axis=0), (states != UNKNOWN).sum(axis=0)
     order = np.argsort(-(states == AGREES).sum(axis=1), kind="stable")
@@ -65,7 +65,7 @@ def explain_agreement(fitted: Fitted, cluster: int, most: int = MEMBERS) -> Agre
 def criticise(view: View, s: int, most: int = CRITICISMS) -> tuple[Criticism, ...]:
     """The members that are least probable by their key features, of those that differ from the prototype in one."""
     fitted, keys = view.fitted, view.key_order(s)
-    rows = np.flatnonzero(fitted.labels == s)
+    rows = np.flatnonzero(fitted.main == s)
     states = agreement(fitted, s, fitted.data.cases.take(rows), keys)
     differing = (states == DIFFERS).any(axis=1)
     rows, states = rows[differing], states[differing]

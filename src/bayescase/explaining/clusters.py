@@ -51,6 +51,7 @@ def explain(fitted: Fitted) -> ModelExplanation:
         chains=fitted.n_chains,
         capped=fitted.capped,
         folded_from=None if fitted.whole is None else fitted.whole.n_clusters,
+        n_empty=int((~fitted.known).sum()),
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from statistics import fmean
 
+from ..reading.columns import lacks
 from .overall import DifferencesExplanation, TreeExplanation
 from .parts import (
     Card,
@@ -29,9 +30,9 @@ from .parts import (
     most_telling,
 )
 from .records import Explanation
-from .words import any_of, cluster_title, counted, cut, listed, percent, phrase
+from .words import any_of, clean, cluster_title, counted, cut, listed, percent, phrase
 
-FLAT = 0.25  # a prototype that is less probable stands for its cluster only if no two others are nearly as probable
+FLAT = 0.25  # of a prototype that is less probable, it is said which others are nearly as probable
 SHOWN = 8  # distinctions that are printed
 RARE = 3  # rare ones that are printed
 __all__ = [
@@ -111,18 +112,20 @@ class ClusterExplanation(Explanation):
 
     @property
     def stand_ins(self) -> tuple[Prototype, ...]:
-        """The prototype; with two others if no case is much more probable than these, so that they would do as well."""
-        largest = max(case.probability for case in self.candidates)
-        near = [c for c in self.candidates if c.row != self.prototype.row and 2 * c.probability >= largest > 0]
-        return (self.prototype, *near[:2]) if largest < FLAT and len(near) > 1 else (self.prototype,)
+        """The prototype, and up to two other members that would do as well.
+
+        These are at least half as probable, where the prototype has less than a quarter of the probability, or more probable.
+        """
+        shown = self.prototype.probability
+        others = [c for c in self.candidates if c.row != self.prototype.row]
+        near = [c for c in others if c.probability > shown or 2 * c.probability >= shown < FLAT]
+        return (self.prototype, *near[:2])
 
     @property
     def like(self) -> str:
         """Which case stands for it, and how probable that is."""
         if others := self.stand_ins[1:]:
-            shares = [percent(share) for share in sorted(case.probability for case in self.stand_ins)]
-            each = shares[0] if shares[0] == shares[-1] else f"{shares[0]} to {shares[-1]}"
-            return f"like {self.prototype.short}; {any_of([case.short for case in others])} would do as well ({each} each)"
+            return f"like {self.prototype}; {any_of([*map(str, others)])} would do as well"
         if not self.prototype.member:
             return f"like {self.prototype}, which is not a member"
         return f"like {self.prototype}" + ("" if self.prototype.probability else ", its most typical member; no draw chose one")
@@ -130,9 +133,13 @@ class ClusterExplanation(Explanation):
     @property
     def sentence(self) -> str:
         """The cluster in a sentence: "Cluster 0: 20 cases like Amatriciana (38%), known by pasta, parmesan and olive oil."."""
+        others = len(self.stand_ins) - 1
+        note = "" if self.prototype.member else "; not a member"
+        note = f"; {'another' if others == 1 else 'others'} would do as well" if others else note
         head = f"Cluster {self.cluster}, {self.name}" if self.named and self.name else f"Cluster {self.cluster}"
-        known = f", known by {listed([d.words for d in self.more_often[:3]], 3)}" if self.more_often else ""
-        return f"{head}: {counted(self.size)} like {self.prototype}{known}."
+        told = [d.words for d in self.more_often if not d.lacks] or [d.words for d in self.more_often]
+        known = f", known by {listed(told[:3], 3)}" if told else ""
+        return f"{head}: {counted(self.size)} like {self.prototype.short} ({percent(self.prototype.probability)}{note}){known}."
 
     def card(self, most: int = SHOWN) -> Card:
         """What is shown of it.
@@ -140,20 +147,24 @@ class ClusterExplanation(Explanation):
         Parameters
         ----------
         most : int, default=8
-            Distinctions shown; the rest are counted.
+            Distinctions shown; the rest are counted. Where there are fewer, other key features that the prototype has follow.
 
         Returns
         -------
         Card
         """
         present = most_telling(tuple(f for f in self.features if f.value)) if as_set(self.features) else ()
+        has, told = self.more_often[:most], {d.feature for d in self.more_often if d.like_prototype}
+        others = [f.as_distinction for f in self.key_features if not f.lacks and f.value is not None and f.name not in told]
+        shared = tuple(others[: most - len(has)])
         return Card(
             cluster=self.cluster,
             title=self.title,
             size=f"{self.size:,} of {counted(self.n_cases)}",
             like=self.like,
-            has=self.more_often[:most],
-            more=max(len(self.more_often) - most, 0),
+            has=has,
+            shared=shared,
+            more=len(others) - len(shared) if shared else len(self.more_often) - len(has),
             rare=self.rare[:RARE],
             items=tuple((f.name, f.key) for f in sorted(present, key=lambda f: not f.key)),
             alone=not self.contrasts,
@@ -176,7 +187,7 @@ class ModelExplanation(Explanation):
     missing : float
         Share of the cells that are missing.
     clusters : tuple of ClusterExplanation
-        Those that are the main one of a case, from large to small.
+        Those that are the main one of a case, by their numbers.
     n_unused : int
         How many others there are.
     values : tuple of SharedValue
@@ -197,6 +208,8 @@ class ModelExplanation(Explanation):
         Was the number of clusters to be found, and all that were allowed are in use?
     folded_from : int or None
         How many clusters the fit has, if this tells them as fewer.
+    n_empty : int
+        Cases without any value: nothing says where they belong, so no cluster counts them.
     """
 
     n_cases: int
@@ -217,18 +230,20 @@ class ModelExplanation(Explanation):
     chains: int
     capped: bool = False
     folded_from: int | None = None
+    n_empty: int = 0
 
     @property
     def summary(self) -> str:
         """The sizes in a sentence."""
         features = [counted(self.n_features, "feature")] if self.n_features or not self.bags else []
-        bags = [counted(n, "item") + (f" in {name}" if name != "items" else "") for name, n in self.bags.items()]
+        bags = [counted(n, "item") + (f" in {clean(name)}" if name != "items" else "") for name, n in self.bags.items()]
         sizes = [counted(self.n_cases), *features, *bags, counted(len(self.clusters), "cluster")]
         unused = f"; {counted(self.n_unused, 'more cluster')} {'is' if self.n_unused == 1 else 'are'} the main one of no case"
         most = ", as many as were allowed" if self.capped else ""
         if self.folded_from is not None:
             most = f", folded from {self.folded_from}{most}"
-        return f"{', '.join(sizes)}{most}{unused if self.n_unused else ''}."
+        empty = f"; {counted(self.n_empty)} without any value {'is' if self.n_empty == 1 else 'are'} not counted"
+        return f"{', '.join(sizes)}{most}{unused if self.n_unused else ''}{empty if self.n_empty else ''}."
 
     def telling_values(self, most: int) -> tuple[SharedValue, ...]:
         """What sets the clusters apart, cluster by cluster, the most telling first.
@@ -323,13 +338,23 @@ class CaseExplanation(Explanation):
             words += "no value that the model knows, so nothing says where it belongs; as any such case it is "
             return f"{words}{mean} in {self.title_of(self.cluster)}."
         words += f"{mean} in {self.title_of(self.cluster)}" + ("." if low == high else f", between {low} and {high}.")
-        words += f" Like {self.prototype.short}: agrees on {agrees} of {counted(of, 'key feature')}."
-        if self.reasons:
-            reason = self.reasons[0]
-            best = [phrase(c.feature, c.value) for c in reason.contributions if c.weight > 0][:3]
-            if best:
-                words += f" Not in {self.title_of(reason.there)}, mostly because of {listed(best, 3)}."
+        words += f" Like {self.prototype}" + (f": agrees on {agrees} of {counted(of, 'key feature')}." if of else ".")
+        if because := self.because:
+            words += f" Not in {self.title_of(self.reasons[0].there)}, {because}."
         return words
+
+    @property
+    def because(self) -> str:
+        """What of the case speaks most for its main cluster against the next one: "mostly because of ice, rum and mint".
+
+        What it lacks is not named. "" if nothing speaks for it.
+        """
+        speaks = [c for c in self.reasons[0].contributions if c.weight > 0] if self.reasons else []
+        has = sorted((c for c in speaks if c.value is not False), key=lambda c: lacks(c.value))
+        if not has:
+            return "because of what it lacks" if speaks else ""
+        how = "mostly" if 2 * sum(c.weight for c in has) >= sum(c.weight for c in speaks) else "partly"
+        return f"{how} because of {listed([phrase(c.feature, c.value) for c in has][:3], 3)}"
 
 
 @dataclass(frozen=True)
@@ -392,8 +417,9 @@ class AgreementExplanation(Explanation):
         if not self.features or not self.members:
             return f"C{self.title[1:]} has no key features that its members could agree on."
         mean = fmean(f.agreeing for f in self.features)
-        words = f"Members of {self.title} agree with {self.prototype.short} on {percent(mean)} of its key features"
-        best, worst = (pick(self.features, key=lambda f: f.agreeing) for pick in (max, min))
+        words = f"Members of {self.title} agree with {self.prototype} on {percent(mean)} of its key features"
+        there = [f for f in self.features if f.value is not False] or self.features
+        best, worst = (pick(there, key=lambda f: f.agreeing) for pick in (max, min))
         if best.agreeing == worst.agreeing:
             return f"{words}."
         ends = (f"{phrase(cut(f.name, 60), f.value)} ({percent(f.agreeing)})" for f in (best, worst))

@@ -30,15 +30,20 @@ def shown_names(fitted: Fitted, made: bool = True) -> tuple[str, ...]:
 
 
 def names_of(fitted: Fitted, values: Values, told: Sequence[Told]) -> tuple[str, ...]:
-    """Short and distinct: the most telling values of each cluster. "" if nothing sets it apart, or it has no cases.
+    """Short and distinct: the most telling values of each cluster. "" if it has nothing more often, or it has no cases.
 
-    A name has as many values as fit, and more where two clusters would have the same one.
+    A name has as many of the first values as fit. Of clusters that would have the same one, each has the first of them and
+    then the most telling value that sets none of the others apart.
     """
     parts = [telling_words(values, of) if size else [] for of, size in zip(told, fitted.sizes.tolist(), strict=True)]
-    names = [short_name(words, 1) for words in parts]
-    for least in range(2, MOST_PARTS + 1):
-        times = Counter(names)
-        names = [short_name(words, least) if times[name] > 1 else name for words, name in zip(parts, names, strict=True)]
+    names = [short_name(words[:MOST_PARTS], 1) for words in parts]
+    times = Counter(names)
+    for name in (name for name, n in times.items() if name and n > 1):
+        same = [s for s, other in enumerate(names) if other == name]
+        for s in same:
+            others = {word for t in same if t != s for word in parts[t]}
+            own = next((word for word in parts[s] if word not in others), None)
+            names[s] = name if own is None else f"{parts[s][0]}, {own}"
     seen: Counter[str] = Counter()
     for s, name in enumerate(names):
         seen[name] += 1
@@ -48,13 +53,12 @@ def names_of(fitted: Fitted, values: Values, told: Sequence[Told]) -> tuple[str,
 
 
 def telling_words(values: Values, told: Told) -> list[str]:
-    """What a cluster has more often; if there is nothing, what is rare in it."""
-    found = [(j, "") for j in told.order(rare=False)[:MOST_PARTS].tolist()]
-    found = found or [(j, "little ") for j in told.order(rare=True)[:MOST_PARTS].tolist()]
-    words = []
-    for j, before in found:
+    """What a cluster has more often, the most telling first; that nothing is there only if it has nothing else."""
+    order = told.order(rare=False)
+    order, words = order[~told.lacks[order]] if not told.lacks[order].all() else order, []
+    for j in order.tolist():
         first, last = values.offset[j], values.offset[j + 1]
-        words.append(cut(before + values.words(j, (first + np.flatnonzero(told.chosen[first:last])).tolist()), SHORT))
+        words.append(cut(values.words(j, (first + np.flatnonzero(told.chosen[first:last])).tolist()), SHORT))
     return words
 
 

@@ -81,7 +81,7 @@ class TreeExplanation(Explanation):
 
 def like_of(node: TreeNode) -> str:
     """How large it is, and which case stands for it."""
-    return counted(node.size) + ("" if node.prototype is None else f" like {node.prototype.short}")
+    return counted(node.size) + ("" if node.prototype is None else f" like {node.prototype}")
 
 
 # --- where chains differ ----------------------------------------------------------------------------------------------------
@@ -189,7 +189,7 @@ class DifferencesExplanation(Explanation):
     Attributes
     ----------
     n_cases, n_chains : int
-        How many there are.
+        How many cases have a value, and how many chains there are.
     shown : tuple of int
         The chains that found the clusters that are shown.
     clusters : tuple of ClusterInChains

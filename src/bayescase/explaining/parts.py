@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import expm1
 from typing import Any
 
+from ..reading.columns import lacks
 from .words import cluster_title, cut, percent, phrase
 
 
@@ -38,8 +39,13 @@ class Prototype:
         """Its name in a sentence: one line, cut if it is long, as a text is."""
         return cut(self.name, 100)
 
+    @property
+    def sure(self) -> str:
+        """ "(27%)": how probable it is, which stands wherever it is named."""
+        return f"({percent(self.probability)})"
+
     def __str__(self) -> str:
-        return f"{self.short} ({percent(self.probability)})"
+        return f"{self.short} {self.sure}"
 
 
 @dataclass(frozen=True)
@@ -75,6 +81,11 @@ class Distinction:
     like_prototype: bool
     probability: float
     key: bool
+
+    @property
+    def lacks(self) -> bool:
+        """Do all of the values say that nothing is there?"""
+        return all(map(lacks, self.values))
 
     @property
     def shares(self) -> str:
@@ -140,14 +151,25 @@ class FeatureRole:
         return phrase(self.name, self.value)
 
     @property
+    def lacks(self) -> bool:
+        """Does the prototype's value say that nothing is there?"""
+        return lacks(self.value)
+
+    @property
+    def as_distinction(self) -> Distinction:
+        """The prototype's value with its shares."""
+        share, elsewhere = self.share or 0.0, self.elsewhere
+        return Distinction(self.name, (self.value,), self.words, share, elsewhere, self.bits, True, self.probability, self.key)
+
+    @property
     def sets_apart(self) -> bool:
         """Is the prototype's value more common here, in a feature that sets the cluster apart?"""
         return self.bits > 0 and self.share is not None and self.share > (self.elsewhere or 0.0)
 
 
 def most_telling(roles: tuple[FeatureRole, ...]) -> tuple[FeatureRole, ...]:
-    """Sorted: the most telling first, then those whose value is more common here than elsewhere."""
-    return tuple(sorted(roles, key=lambda f: (-f.bits, (f.elsewhere or 0.0) - (f.share or 0.0))))
+    """Sorted: the most telling first, then those whose value is more common here than elsewhere; what is lacking last."""
+    return tuple(sorted(roles, key=lambda f: (f.lacks, -f.bits, (f.elsewhere or 0.0) - (f.share or 0.0))))
 
 
 def as_set(roles: tuple[FeatureRole, ...]) -> bool:
@@ -391,8 +413,10 @@ class Card:
         Its name, its cases, and which case stands for it, in words.
     has : tuple of Distinction
         What it has more often than the others, the most telling first.
+    shared : tuple of Distinction
+        Other key features that the prototype has: they may be as common elsewhere.
     more : int
-        How many of these are left out.
+        How many of these are left out; of `has` if there are none of these.
     rare : tuple of Distinction
         What is rare here and common elsewhere.
     items : tuple of (name, key)
@@ -406,6 +430,7 @@ class Card:
     size: str
     like: str
     has: tuple[Distinction, ...]
+    shared: tuple[Distinction, ...]
     more: int
     rare: tuple[Distinction, ...]
     items: tuple[tuple[str, bool], ...]
@@ -418,17 +443,29 @@ class Card:
 
     @property
     def nothing(self) -> str:
-        """What stands in place of `has` and `rare` if there are none."""
+        """What stands in place of `has` and `rare` if there are none; else ""."""
+        if self.has or self.rare:
+            return ""
         return "there is no other cluster to set it apart from" if self.alone else "nothing sets it apart for certain"
 
+    @property
+    def sections(self) -> tuple[tuple[str, tuple[Distinction, ...], int], ...]:
+        """(heading, distinctions, how many more there are): what it has more often, what else is key, what is rare in it."""
+        found = (
+            (self.heading, self.has, 0 if self.shared else self.more),
+            ("also key, if less telling:", self.shared, self.more),
+            ("less often:", self.rare, 0),
+        )
+        return tuple(section for section in found if section[1])
+
     def __str__(self) -> str:
-        wide = max((len(cut(d.words, 44)) for d in (*self.has, *self.rare)), default=0)
-        lines = [self.title, f"  {self.size}, {self.like}"]
-        for words, found, more in ((self.heading, self.has, self.more), ("less often:", self.rare, 0)):
-            lines += [f"  {words}"] if found else []
+        wide = max((len(cut(d.words, 44)) for _, found, _ in self.sections for d in found), default=0)
+        lines = [self.title, f"  {self.size}, {self.like}", *([f"  {self.nothing}"] if self.nothing else [])]
+        for words, found, more in self.sections:
+            lines.append(f"  {words}")
             for d in found:
                 elsewhere = "" if d.there is None else f", elsewhere {percent(d.there):>4}"
                 role = f"; {d.role}" if d.role else ""
                 lines.append(f"  {'*' if d.key else ' '} {cut(d.words, 44):{wide}}  {percent(d.here):>4}{elsewhere}{role}")
             lines += [f"    and {more} more"] if more else []
-        return "\n".join(lines if self.has or self.rare else [*lines, f"  {self.nothing}"])
+        return "\n".join(lines)

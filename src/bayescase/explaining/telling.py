@@ -3,7 +3,8 @@
 Shares are counted, not modelled: of the cases that have a value for the feature, so many have this one. How telling a value
 is, is the Jensen–Shannon divergence of the two shares in bits: what having the value or not tells about which of the two a
 case comes from, when both are as likely. 0 bits is nothing, 1 bit is all. 75 % against 2 % is 0.49 bits, 100 % against 50 %
-is 0.31, 12 % against 0.3 % is 0.05, 97 % against 94 % is 0.004. "Most telling first" means: by these bits.
+is 0.31, 12 % against 0.3 % is 0.05, 97 % against 94 % is 0.004. "Most telling first" means: by these bits, and values that
+say that nothing is there after all others.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from ..fitted import Fitted
 LEAST = 0.03  # bits from which a value is telling
 ERRORS = 2.0  # and so many standard errors between the two shares
 COMMON = 0.5  # share elsewhere from which it is worth saying that something is rare here
+FAIR = 0.3  # share here from which a value is what a cluster is known by; an item is one of many, and may be rarer
 
 
 class Group(NamedTuple):
@@ -41,11 +43,12 @@ class Told(NamedTuple):
     here: np.ndarray  # (P,) share of the cases that have one of these
     there: np.ndarray
     rare: np.ndarray  # (P,) are they rare here?
+    lacks: np.ndarray  # (P,) do all of them say that nothing is there?
 
     def order(self, rare: bool) -> np.ndarray:
         """The features that tell something, the most telling first."""
         features = np.flatnonzero((self.bits > 0) & (self.rare == rare))
-        return features[np.argsort(-self.bits[features], kind="stable")]
+        return features[np.lexsort((-self.bits[features], self.lacks[features]))]
 
 
 def bits(here: np.ndarray, there: np.ndarray) -> np.ndarray:
@@ -85,14 +88,15 @@ def rest(fitted: Fitted, s: int) -> Group:
 def tell_apart(fitted: Fitted, here: Group, there: Group) -> Told:
     """For each feature its most telling set of values, among those more common here than chance explains.
 
-    The set has the values with the largest ratio of shares, as many as tell most. Absence is never told as such: of a feature
-    that is present or absent, presence is told as common here, or as rare.
+    The set has the values with the largest ratio of shares, as many as tell most, and as make up a fair share here. Absence is
+    never told as such: of a feature that is present or absent, presence is told as common here, or as rare.
     """
     columns, offset = fitted.columns, fitted.columns.offset
     feature = columns.column  # of each value
     present = np.ones(len(feature), dtype=bool)
     present[columns.absent[columns.absent >= 0]] = False
-    chosen = more_often(here, there, offset, feature, present)
+    fair = np.where(columns.one_of_many, 0.0, FAIR)
+    chosen = more_often(here, there, offset, feature, present, fair)
     told = np.logical_or.reduceat(chosen, offset[:-1])
     rare = columns.optional & ~told & is_rare(here, there, offset, present)
     chosen |= present & rare[feature]
@@ -104,6 +108,7 @@ def tell_apart(fitted: Fitted, here: Group, there: Group) -> Told:
         here=shares[0],
         there=shares[1],
         rare=rare,
+        lacks=~np.logical_or.reduceat(chosen & ~columns.lacks, offset[:-1]),
     )
 
 
@@ -123,8 +128,13 @@ def is_rare(here: Group, there: Group, offset: np.ndarray, present: np.ndarray) 
     return np.asarray((a < b) & (b >= COMMON) & is_telling(a, b, here.known, there.known))
 
 
-def more_often(here: Group, there: Group, offset: np.ndarray, feature: np.ndarray, allowed: np.ndarray) -> np.ndarray:
-    """(ΣV,) For each feature the most telling set of allowed values that are more common here; none if it tells too little."""
+def more_often(
+    here: Group, there: Group, offset: np.ndarray, feature: np.ndarray, allowed: np.ndarray, fair: np.ndarray
+) -> np.ndarray:
+    """(ΣV,) For each feature the most telling set of allowed values that are more common here, and common enough.
+
+    None if it tells too little.
+    """
     V = len(feature)
     a, b = here.share(feature), there.share(feature)
     fit = allowed & (a > b) & is_beyond_chance(a, b, here.known[feature], there.known[feature])
@@ -132,7 +142,7 @@ def more_often(here: Group, there: Group, offset: np.ndarray, feature: np.ndarra
         ratio = np.where(fit, a / b, -1.0)
     order = np.lexsort((-ratio, feature))  # features stay in their places
     sets = [running_sum(np.where(fit, of.cases, 0)[order], offset) / np.maximum(of.known, 1)[feature] for of in (here, there)]
-    score = np.where(fit[order], bits(*sets), -1.0)
+    score = np.where(fit[order] & (sets[0] >= fair[feature]), bits(*sets), -1.0)
     best = np.maximum.reduceat(score, offset[:-1])
     last = np.full(len(best), V)  # value of the best set; of equal sets the smallest
     np.minimum.at(last, feature, np.where(score == best[feature], np.arange(V), V))

@@ -66,9 +66,10 @@ class View:
         return np.asarray(self.fitted.columns.spread(self.fitted.posterior.copied[:, s]))
 
     def key_order(self, s: int) -> np.ndarray:
-        """The key features, the most telling first, then those whose value is more common here than elsewhere."""
-        keys, told = np.flatnonzero(self.keys(s)), self.told[s]
-        return keys[np.lexsort((-self.lead(s)[keys], -told.bits[keys]))]
+        """The key features in the order of `parts.most_telling`."""
+        keys, told, codes = np.flatnonzero(self.keys(s)), self.told[s], self.codes(s)
+        lacks = (codes >= 0) & self.fitted.columns.lacks[codes]
+        return keys[np.lexsort((-self.lead(s)[keys], -told.bits[keys], lacks[keys]))]
 
     def lead(self, s: int) -> np.ndarray:
         """(D,) How much more common the prototype's value is in its cluster than elsewhere."""

@@ -1,4 +1,4 @@
-"""Words: values and features in a sentence, things counted and listed, text cut to fit."""
+"""Words: values and features in a sentence, things counted and listed, text cut to fit. All words are clean: see `clean`."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ def show(value: Any) -> str:
         return "missing"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value:g}" if isinstance(value, float) else str(value) if str(value).strip() else '""'
+    return f"{value:g}" if isinstance(value, float) else clean(value) or '""'
 
 
 def phrase(name: str, value: Any) -> str:
     """A feature and its value: "onion", "no onion", "coat = long"."""
     if value is True or (isinstance(value, str) and value.lower() == PRESENT[0]):
-        return name
+        return clean(name)
     if value is False or (isinstance(value, str) and value.lower() == ABSENT[0]):
-        return f"no {name}"
-    return f"{name} = {show(value)}"
+        return f"no {clean(name)}"
+    return f"{clean(name)} = {show(value)}"
 
 
 def phrase_of(feature: Feature, places: Sequence[int], optional: bool = False) -> str:
@@ -34,10 +34,10 @@ def phrase_of(feature: Feature, places: Sequence[int], optional: bool = False) -
     """
     chosen = [feature.values[k] for k in places]
     if optional and not any(map(says_absent, chosen)) and len(chosen) == sum(not says_absent(v) for v in feature.values):
-        return feature.name
+        return clean(feature.name)
     if len(places) == 1:
         return phrase(feature.name, chosen[0])
-    return f"{feature.name} = {join_values(feature, places)}"
+    return f"{clean(feature.name)} = {join_values(feature, places)}"
 
 
 def join_values(feature: Feature, places: Sequence[int]) -> str:

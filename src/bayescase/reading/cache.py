@@ -258,7 +258,7 @@ class Writer:
         for k, sizes in enumerate((cells.sizes, once.sizes)):
             if sizes.max() > self.most[k]:
                 self.most[k], self.longest[k] = int(sizes.max()), self.n_rows + int(sizes.argmax())
-        empty = np.flatnonzero((n_i == 0) if part.bags is None else np.zeros(part.n_rows, dtype=bool))
+        empty = np.flatnonzero(n_i == 0)
         self.n_empty += len(empty)
         self.empty += (self.n_rows + empty[: SHOWN - len(self.empty)]).tolist()
 

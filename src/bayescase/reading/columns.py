@@ -16,6 +16,8 @@ from .features import Feature
 
 ABSENT = ("false", "absent")
 PRESENT = ("true", "present")
+# Words of a value that says that nothing is there, that the question does not apply, or that nothing is known
+NOTHING = (*ABSENT, "0", "no", "none", "nothing", "n/a", "dna", "unknown", "missing", "?")
 
 
 class Columns:
@@ -63,6 +65,16 @@ class Columns:
         of_single = np.where(self.optional[: self.n_single] & (local >= 0), self.single_offset[:-1] + local, -1)
         return np.concatenate([of_single, self.offset[self.n_single : -1]])
 
+    @cached_property
+    def lacks(self) -> np.ndarray:
+        """(codes,) Does the value say that nothing is there, or known?"""
+        return np.array([lacks(value) for feature in self.features for value in feature.values], dtype=bool)
+
+    @cached_property
+    def one_of_many(self) -> np.ndarray:
+        """(D,) Is it one of many things that a case may have: an item, or a column of a table that says what is present?"""
+        return self.optional & ((np.arange(len(self)) >= self.n_single) | bool(self.optional[: self.n_single].all()))
+
     @property
     def is_set(self) -> bool:
         """Does the table say what is present, and nothing else?"""
@@ -95,7 +107,7 @@ class Columns:
         return out
 
     def count(self, of: Codes, labels: np.ndarray, n_groups: int) -> np.ndarray:
-        """(codes, groups) How many rows of each group have each code."""
+        """(codes, groups) How many rows of each group have each code; rows with a label below 0 have no value."""
         n = np.zeros((int(self.offset[-1]), n_groups), dtype=np.int64)
         for rows in chunks(*of.x.shape):
             for column in of.x[rows].T:
@@ -104,7 +116,7 @@ class Columns:
         if of.bags is not None:
             once = distinct(of.bags)
             np.add.at(n, (self.present(once.codes), np.repeat(labels, once.sizes)), 1)
-            sizes = np.bincount(labels, minlength=n_groups)
+            sizes = np.bincount(labels[labels >= 0], minlength=n_groups)
             n[self.first_item :: 2] = sizes - n[self.first_item + 1 :: 2]
         return n
 
@@ -124,6 +136,11 @@ def tells_presence(feature: Feature) -> bool:
     words = {str(value).lower() for value in feature.values}
     pairs = zip(ABSENT, PRESENT, strict=True)
     return feature.type == "count" or any(words <= set(pair) for pair in pairs)
+
+
+def lacks(value: Any) -> bool:
+    """Does the value of any feature say that nothing is there, or known?"""
+    return value is not None and (value == 0 or str(value).strip().lower() in NOTHING)
 
 
 def says_absent(value: Any) -> bool:

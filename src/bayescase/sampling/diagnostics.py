@@ -306,18 +306,20 @@ def judge_apart(found: Found, run_longer: Advice, to_jump: tuple[Advice, ...]) -
     to_meet = to_jump or (Advice("try more chains with {}", Setting("n_chains", 2 * C)),)
     look = Advice("see where they differ by {}", Setting("explain_differences"))
     enough = found.passes(LARGEST_R_HAT, ENOUGH_DRAWS)
+    settled = found.counts is not None and not found.counts.moving  # only shares of cases differ
     if enough and all(of.r_hat_all <= LARGEST_R_HAT for of in found.quantities.values()):
-        words = (
-            f"The data hardly tell some clusters apart: every chain goes to and fro between ways to cluster the cases, and "
-            f"{shown}. {what_differs(found.counts)}"
-        )
+        hardly = "how much of a case belongs to which cluster" if settled else "some clusters apart"
+        ways = "shares that cases have" if settled else "ways to cluster the cases"
+        words = f"The data hardly tell {hardly}: every chain goes to and fro between {ways}, and {shown}."
+        words = f"{words} {what_differs(found.counts)}"
         fewer = Advice("try fewer clusters with a smaller {}", Setting("n_clusters"))
         keep_more = Advice("keep more draws with a smaller {}", Setting("thin"))
         return Verdict(False, False, words.rstrip(), (fewer, keep_more, look))
     least, most = found.gaps
     others = "what the other one found" if A == C - 1 else f"what the other {C - A} found"
     than = "as probable" if most == 0 else "as probable or less" if least == 0 else "less probable"
-    words = f"The {C} chains found different clusters: {shown}, and {others} is {than}. {what_differs(found.counts)}".rstrip()
+    different = "the same main cluster of every case, but other shares of it" if settled else "different clusters"
+    words = f"The {C} chains found {different}: {shown}, and {others} is {than}. {what_differs(found.counts)}".rstrip()
     if not enough:
         words = f"{words} The chains are also too short to say how sure that is."
         return Verdict(False, False, words, (run_longer, *to_meet, look))
@@ -326,11 +328,9 @@ def judge_apart(found: Found, run_longer: Advice, to_jump: tuple[Advice, ...]) -
 
 
 def what_differs(counts: Counts | None) -> str:
-    """ "3 of 4 clusters are the same in all chains; 14 of 120 cases could as well be in another one."; "" if not known."""
-    if counts is None:
+    """ "3 of 4 clusters are the same in all chains; 14 of 120 cases could as well be in another one."; "" if no case could."""
+    if counts is None or not counts.moving:
         return ""
-    if not counts.moving:
-        return "Every case has the same main cluster in all chains; what differs is how much of it belongs there."
     clusters = f"{counts.same or 'None'} of {counts.clusters} clusters {'are' if counts.same > 1 else 'is'}"
     if counts.clusters == 1:
         clusters = f"The only cluster is{'' if counts.same else ' not'}"

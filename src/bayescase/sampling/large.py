@@ -100,8 +100,7 @@ def prepare_large(cached: Cached, settings: Settings, given: Given, seed: int, f
             parameter=Setting("moves", settings.moves),
         )
     S = count_labels(settings, N)
-    if not encoding.bags:
-        warn_empty(about.empty, about.n_empty)
+    warn_empty(about.empty, about.n_empty)
     some = sample_rows(N, seed)
     rows = np.concatenate([some, np.setdiff1d(np.array(about.longest), some)])  # what is sized by the longest row must fit
     cases = take(cached, rows)

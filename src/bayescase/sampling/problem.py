@@ -143,8 +143,7 @@ def prepare(table: Table, encoding: Encoding, settings: Settings, given: Given, 
     settings, N = settings.for_features(encoding), table.n_cases
     S = count_labels(settings, N)
     cases = encoding.encode(table)[0]
-    if cases.bags is None:  # an empty bag is an answer, not a gap
-        warn_empty_rows(cases.x)
+    warn_empty_rows(cases)
     catalogue = encode_candidates(given.candidates, encoding, N, seed, cases)
     q, q_free = check_q(settings.q, settings.subspace_prior, S, encoding)
     held = check_prior_of_rows(given, settings, cases if catalogue is None else catalogue, q, N, encoding)

@@ -8,10 +8,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ..kernels import row_means
-from ..state import Cells
+from ..state import Cells, chunks
 from .posterior import may_be_among
 
 NEVER = -1  # the home of a case that may not stand for any cluster
+LEAST_COPIED = 0.5  # values of a member that are copied, so that it says something
+EQUAL = 0.95  # of what is copied from the best one
+TINY = 1e-300
 
 
 class Candidate(NamedTuple):
@@ -54,6 +57,7 @@ class Catalogue(NamedTuple):
     home: np.ndarray  # (M,) the cluster that a candidate belongs to; NEVER if it is empty, or of no interest
     bare: np.ndarray  # (M,) the same of candidates that have values, but in which nothing is present; NEVER for all others
     values: np.ndarray  # (ΣV, S) mean of φ
+    copied: np.ndarray  # (ΣV, S) probability that the value is copied: the prototype has it, and ω is 1
     n_draws: int
 
     def prior(self, s: int) -> np.ndarray:
@@ -62,12 +66,13 @@ class Catalogue(NamedTuple):
 
 
 def rank_prototypes(posterior: Sequence[tuple[Candidate, ...]], of: Catalogue) -> list[tuple[Candidate, ...]]:
-    """For each cluster the case that stands for it, and after it the other members that were drawn, the most probable first.
+    """For each cluster the case that stands for it, and after it the other members that could, the most probable first.
 
     The most probable member stands for its cluster. If others are nearly as probable (within two standard errors, and at least
-    half as probable), the most typical of these does. If no member was drawn, the most typical member does. A member in which
-    nothing is present stands for its cluster only if all are like that. A cluster without a member that may be chosen takes the
-    most probable case that stands for no other cluster. A pinned prototype stays.
+    half as probable), the one does from which most of the cluster would be copied: see `best_example`. If no member was drawn,
+    all are compared. A member of which nothing would be copied, or in which nothing is present, stands for its cluster only if
+    all are like that. A cluster without a member that may be chosen takes the most probable case that stands for no other
+    cluster. A pinned prototype stays.
     """
     pinned = {s: found[0] for s, found in enumerate(posterior) if (of.prior(s) > -np.inf).sum() == 1}
     taken = {candidate.row for candidate in pinned.values()}
@@ -86,25 +91,50 @@ def rank_prototypes(posterior: Sequence[tuple[Candidate, ...]], of: Catalogue) -
 
 
 def members_first(s: int, found: tuple[Candidate, ...], of: Catalogue, taken: set[int]) -> tuple[Candidate, ...]:
-    """The members of cluster s that were drawn, or the most typical one if none was; () if none may be chosen."""
+    """The members of cluster s that were drawn and could stand for it, or the best example if none was; () if none may."""
     members = []
     for candidate in found:
         at_home = tuple(row for row in candidate.ties if of.home[row] == s and row not in taken)
         if at_home:
             ties = (*at_home, *(row for row in candidate.ties if row not in at_home))
             members.append(Candidate(at_home[0], candidate.probability, ties))
+    worth = copied_if_had(s, found, of)
     if not members:
         rows = np.flatnonzero((of.home == s) & (of.prior(s) > -np.inf))
         rows = rows[~np.isin(rows, list(taken))]
-        return (Candidate(row := most_typical(rows, s, of), 0.0, (row,)),) if len(rows) else ()
-    largest = members[0].probability
+        return (Candidate(row := best_example(rows, s, worth, of), 0.0, (row,)),) if len(rows) else ()
+    some = row_sums(of.candidates, np.array([c.row for c in members]), worth) >= LEAST_COPIED
+    able = [c for c, has in zip(members, some.tolist(), strict=True) if has] or members
+    largest = able[0].probability
     least = max(largest / 2, largest - 2 * np.sqrt(largest * (1 - largest) / of.n_draws))
-    near = [c for c in members if c.probability >= least]
-    row = most_typical(np.array([c.row for c in near]), s, of)
-    return tuple(sorted(members, key=lambda c: c.row != row))
+    row = best_example(np.array([c.row for c in able if c.probability >= least]), s, worth, of)
+    return tuple(sorted(able, key=lambda c: c.row != row))
 
 
-def most_typical(rows: np.ndarray, s: int, of: Catalogue) -> int:
-    """The row with the largest mean of log φ_s over its values."""
-    log_phi = np.log(np.maximum(of.values[:, s], 1e-300))
+def copied_if_had(s: int, found: tuple[Candidate, ...], of: Catalogue) -> np.ndarray:
+    """(ΣV,) Probability that cluster s copies a value if its prototype has it; 0 for what none that was drawn has."""
+    cells, copied = of.candidates.take([c.row for c in found]), of.copied[:, s]
+    known, shares = cells.codes >= 0, np.repeat([c.probability for c in found], cells.sizes)
+    had = np.bincount(cells.codes[known], weights=shares[known], minlength=len(copied))
+    return np.asarray(np.where(had > 0, copied / np.maximum(np.maximum(had, copied), TINY), 0.0))
+
+
+def best_example(rows: np.ndarray, s: int, worth: np.ndarray, of: Catalogue) -> int:
+    """The row from which most of cluster s would be copied, Σ p(copied | had) φ_s over its values; of equals the most typical.
+
+    Typical is the largest mean of log φ_s over its values. By that alone, a text of one word is more typical than any other.
+    """
+    most = row_sums(of.candidates, rows, worth * of.values[:, s])
+    rows = rows[most >= EQUAL * most.max()]
+    log_phi = np.log(np.maximum(of.values[:, s], TINY))
     return int(rows[np.argmax(row_means(of.candidates, rows, log_phi))])
+
+
+def row_sums(cells: Cells, rows: np.ndarray, of_code: np.ndarray) -> np.ndarray:
+    """(rows,) The sum of a number that each code has, over the observed cells of some rows."""
+    sums = np.zeros(len(rows))
+    for few in chunks(len(rows), max(1, int(cells.sizes.max(initial=0)))):
+        some = cells.take(rows[few])
+        known, row = some.codes >= 0, np.repeat(np.arange(len(some.sizes)), some.sizes)
+        sums[few] = np.bincount(row[known], weights=of_code[some.codes[known]], minlength=len(some.sizes))
+    return sums

@@ -53,10 +53,8 @@ def cost_of_gaps(q: np.ndarray, n_single: int) -> np.ndarray:
     return np.asarray(np.log1p(-q[:, :n_single].mean(axis=0)))
 
 
-def warn_empty_rows(x: np.ndarray) -> None:
-    if not has_gaps(x):
-        return
-    empty = np.concatenate([rows.start + np.flatnonzero((x[rows] < 0).all(axis=1)) for rows in chunks(*x.shape)])
+def warn_empty_rows(cases: Codes) -> None:
+    empty = np.flatnonzero(~cases.known)
     warn_empty(empty[:SHOWN].tolist(), len(empty))
 
 
@@ -64,7 +62,10 @@ def warn_empty(first: Sequence[int], n: int) -> None:
     """Warn that n rows have no value; the first few are named."""
     if n:
         shown = ", ".join(map(str, first[:SHOWN])) + (f" and {n - SHOWN} more" if n > SHOWN else "")
-        some = "Row {shown} has" if n == 1 else "Rows {shown} have"
+        some, it = ("Row {shown} has", "it") if n == 1 else ("Rows {shown} have", "them")
         warnings.warn(
-            BayescaseWarning(some + " no value at all; every cluster is equally likely there.", shown=shown), stacklevel=5
+            BayescaseWarning(
+                some + " no value at all; every cluster is equally likely there, so no cluster counts {it}.", shown=shown, it=it
+            ),
+            stacklevel=5,
         )

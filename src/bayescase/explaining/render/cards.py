@@ -19,7 +19,7 @@ class Layout:
         self.card = card
         self.like = sheet.wrap(f"{card.size}, {card.like}", INSIDE, NORMAL, "normal", 3)
         self.items = sheet.flow(card.items, INSIDE, TOKEN_LINES) if card.items else []
-        lines = len(card.has) + bool(card.more) + len(card.rare) + bool(card.rare) + (not card.has and not card.rare)
+        lines = sum(len(found) + (found is not card.has) + bool(more) for _, found, more in card.sections) + bool(card.nothing)
         tokens = (LINE + TOKENS * len(self.items)) if self.items else 0.0
         self.height = 0.42 + 0.21 * len(self.like) + 0.12 + LINE * lines + tokens + 0.12
 
@@ -65,19 +65,19 @@ def draw_card(sheet: Sheet, of: Layout, x: float, y: float, high: float) -> None
         y += 0.21
         sheet.write(left, y, words, color=GREY)
     y += 0.29
-    for found, heading in ((card.has, ""), (card.rare, "less often:")):
-        if heading and found:
+    if card.nothing:
+        sheet.write(left, y, card.nothing, color=GREY)
+        y += LINE
+    for heading, found, more in card.sections:
+        if found is not card.has:
             sheet.write(left, y, heading, size=SMALL, color=GREY)
             y += LINE
         for distinction in found:
             draw_line(sheet, distinction, left, y)
             y += LINE
-        if found and not heading and card.more:
-            sheet.write(left + 0.18, y, f"and {card.more} more", size=SMALL, color=GREY)
+        if more:
+            sheet.write(left + 0.18, y, f"and {more} more", size=SMALL, color=GREY)
             y += LINE
-    if not card.has and not card.rare:
-        sheet.write(left, y, card.nothing, color=GREY)
-        y += LINE
     if of.items:
         sheet.write(left, y, "the prototype has:", size=SMALL, color=GREY)
         draw_tokens(sheet, of, left, y + 0.29)

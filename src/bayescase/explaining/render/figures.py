@@ -154,9 +154,11 @@ def draw_subspace(ax: Axes, cluster: ClusterExplanation, most: int) -> None:
 
 
 def surest_features(cluster: ClusterExplanation, most: int) -> list[FeatureRole]:
-    """The key features, the most telling first, then what the prototype has that is nearest to being one."""
+    """The key features, the most telling first, then what the prototype has that is nearest to it; what it lacks last."""
+    keys = cluster.key_features
     others = [f for f in most_telling(cluster.features) if not f.key and f.value is not False]
-    return [*cluster.key_features, *sorted(others, key=lambda f: (f.value is None, -f.subspace_probability))][:most]
+    others = sorted(others, key=lambda f: (f.value is None, -f.subspace_probability))
+    return sorted([*keys, *others], key=lambda f: f.value is False)[:most]
 
 
 def plot_values(explanation: ModelExplanation, *, most: int = 30) -> Figure:
@@ -237,8 +239,9 @@ def plot_memberships(fitted: Fitted, *, made: bool = True) -> Figure:
     check_fitted(fitted)
     member, sizes = fitted.posterior.memberships, fitted.sizes
     used = np.flatnonzero(sizes)
-    order = np.lexsort((-member.max(axis=1), fitted.labels))
-    N, S = len(member), len(used)
+    rows = np.flatnonzero(fitted.known)
+    order = rows[np.lexsort((-member[rows].max(axis=1), fitted.labels[rows]))]
+    N, S = len(order), len(used)
     figure = new_figure(9.0, max(0.3 * S, 0.6) + 1.25)
     ax = figure.subplots()
     image = ax.imshow(
@@ -254,7 +257,7 @@ def plot_memberships(fitted: Fitted, *, made: bool = True) -> Figure:
         ax.axvline(edge, color=ACCENT, lw=0.8)
     names = shown_names(fitted, made)
     label_y(ax, [f"{cluster_title(s, cut(names[s], NAME))}: {counted(int(sizes[s]))}" for s in used.tolist()], 70)
-    mixed = float((member.max(axis=1) < 0.9).mean())
+    mixed = float((member[rows].max(axis=1) < 0.9).mean())
     title(ax, f"Memberships of {counted(N)}", 60, f"{mixed:.0%} have less than 90 % in one cluster")
     ax.set_xlabel("cases, by main cluster, the surest first", fontsize=NORMAL)
     bar = figure.colorbar(image, ax=ax, ticks=[0, 0.5, 1], fraction=0.03, aspect=max(0.3 * S, 0.6) / 0.18)
@@ -265,7 +268,7 @@ def plot_memberships(fitted: Fitted, *, made: bool = True) -> Figure:
 
 def averaged(member: np.ndarray, order: np.ndarray, most: int) -> np.ndarray:
     """(columns, S) Memberships in order, at most so many columns of equal width; a case between two is shared by them."""
-    N, S = member.shape
+    N, S = len(order), member.shape[1]
     if most >= N:
         return np.asarray(member[order])
     edges = np.linspace(0, N, most + 1)
@@ -319,8 +322,8 @@ def plot_agreement(agreement: AgreementExplanation, *, most: int = 25) -> Figure
     label_y(ax, [row.name for row in rows], 30)
     label_x(ax, words, 40, rotation=90)
     left = not_shown((agreement.size - len(rows), "members"), (len(agreement.features) - len(shown), "key features"))
-    head = f"C{cluster_title(agreement.cluster, cut(agreement.name, NAME))[1:]}: who agrees with {agreement.prototype.name}"
-    title(ax, head, 80, left)
+    who = f"who agrees with {cut(agreement.prototype.name, 40)} {agreement.prototype.sure}"
+    title(ax, f"C{agreement.title[1:]}", 60, "\n".join(filter(None, (who, left))))
     handles = [
         Rectangle((0, 0), 1, 1, color=INK),
         ax.scatter([], [], marker="x", color=ACCENT, s=24),
@@ -365,9 +368,9 @@ def plot_case(case: CaseExplanation, *, most: int = 12) -> Figure:
     ax.invert_yaxis()
     label_y(ax, [case.title_of(m.cluster) for m in members], 30)
     ax.set_xlabel("membership; line: 90 % of the draws", fontsize=SMALL)
-    words = f"{case.name}, like {case.prototype.name}" if case.name else f"Like {case.prototype.name}"
-    words = f"{case.name or 'A case'} without a known value" if case.is_empty else words
-    title(ax, words, 44, not_shown((len(case.memberships) - len(members), "clusters")))
+    like = "without a known value" if case.is_empty else f"like {cut(case.prototype.name, 34)} {case.prototype.sure}"
+    left = not_shown((len(case.memberships) - len(members), "clusters"))
+    title(ax, case.name or "A case", 44, "\n".join(filter(None, (like, left))))
     tidy(ax)
     if parts:
         draw_reason(axes[1], case, len(parts))

@@ -155,7 +155,7 @@ def pixel_table(cluster: ClusterExplanation, shape: tuple[int, int]) -> Table:
 
 def feature_table(cluster: ClusterExplanation) -> list[Block]:
     said = tuple(f for f in cluster.features if f.key or f.value is not False)
-    shown = sorted(most_telling(said), key=lambda f: not f.key)[:FEATURES]
+    shown = sorted(most_telling(said), key=lambda f: (f.value is False, not f.key))[:FEATURES]
     rows = [
         (
             f.name,
@@ -169,7 +169,7 @@ def feature_table(cluster: ClusterExplanation) -> list[Block]:
     ]
     left = len(said) - len(shown)
     head = ("feature", "value of the prototype", "share here", "elsewhere", "key", "in the subspace")
-    caption = "Features of the prototype: key features in bold, the most telling first"
+    caption = "Features of the prototype: key features in bold, the most telling first, what it lacks last"
     caption += f"; {counted(left, 'feature')} not shown" if left else ""
     keys = [k for k, f in enumerate(shown) if f.key]
     unsaid = f"The subspace has {counted(cluster.unsaid, 'more feature')}, absent here as in most cases elsewhere."
@@ -185,7 +185,7 @@ def candidates(cluster: ClusterExplanation) -> list[Block]:
         (c.name, percent(c.probability), f"{counted(len(c.ties))} with the same values" if len(c.ties) > 1 else "")
         for c in cluster.candidates
     ]
-    words = "The prototype is the most probable member; of several that are as probable, the most typical."
+    words = "The prototype is the most probable member; of several that are as probable, the one from which most is copied."
     head = ("case", "probability", "ties")
     return [Heading("Who could be the prototype", 4), Text(words), table("Candidates, the chosen one first", head, rows, (1,))]
 
@@ -215,7 +215,7 @@ def criticisms(cluster: ClusterExplanation) -> list[Block]:
             c.name,
             percent(c.membership),
             f"{c.agrees} of {c.of}",
-            listed([phrase(cut(name, 40), value) for name, value in c.differs], 4),
+            listed([phrase(cut(name, 40), value) for name, value in c.differs if value is not False], 4) or "–",
         )
         for c in cluster.criticisms
     ]
@@ -275,7 +275,7 @@ def folds(fitted: Fitted) -> Picture:
             k,
             " + ".join(cut(tree.nodes[part].title, 60) for part in node.parts),
             f"{node.size:,}",
-            "–" if node.prototype is None else node.prototype.name,
+            "–" if node.prototype is None else str(node.prototype),
             listed([d.words for d in node.has], 3) or "–",
             percent(node.less_probable),
             f"{node.loss:.3f} ± {node.error:.3f}",
@@ -303,7 +303,8 @@ def folds(fitted: Fitted) -> Picture:
 
 def members(fitted: Fitted, made: bool) -> Picture:
     """made: names that were made tell something, as those of pixels do not."""
-    member, labels, names = fitted.posterior.memberships, fitted.labels, shown_names(fitted, made)
+    rows_of = np.flatnonzero(fitted.known)
+    member, labels, names = fitted.posterior.memberships[rows_of], fitted.labels[rows_of], shown_names(fitted, made)
     top, rows = member.max(axis=1), []
     for s in np.flatnonzero(fitted.sizes).tolist():
         own = top[labels == s]

@@ -250,4 +250,4 @@ def strip_features(cluster: ClusterExplanation, most: int) -> list[int]:
     """Key features and then what else the prototype has, the most telling first; all features if it has nothing."""
     features = cluster.features
     has = [j for j, f in enumerate(features) if f.key or f.value not in (None, False)] or list(range(len(features)))
-    return sorted(has, key=lambda j: (not features[j].key, -features[j].bits))[:most]
+    return sorted(has, key=lambda j: (features[j].value is False, not features[j].key, -features[j].bits))[:most]

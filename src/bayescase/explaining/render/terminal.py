@@ -52,12 +52,14 @@ def room_for_words() -> int:
 
 def card_lines(card: Card, room: int) -> list[tuple[str, ...]]:
     """The lines of a card: words, share here, share elsewhere, probability of a key feature."""
-    lines = [line(d, room) for d in card.has]
-    if card.more:
-        lines.append((f"  [dim]and {card.more} more[/]", "", "", ""))
-    if card.rare:
-        lines += [("  [dim]less often:[/]", "", "", ""), *(line(d, room) for d in card.rare)]
-    return lines or [(f"  {'–' if card.alone else 'nothing for certain'}", "", "", "")]
+    lines: list[tuple[str, ...]] = []
+    if card.nothing:
+        lines.append((f"  {'–' if card.alone else 'nothing for certain'}", "", "", ""))
+    for heading, found, more in card.sections:
+        lines += [(f"  [dim]{cut(heading, room)}[/]", "", "", "")] if found is not card.has else []
+        lines += [line(d, room) for d in found]
+        lines += [(f"  [dim]and {more} more[/]", "", "", "")] if more else []
+    return lines
 
 
 def line(d: Distinction, room: int) -> tuple[str, ...]:
@@ -109,7 +111,7 @@ def pair_table(pair: PairExplanation) -> Table:
     """
     first, second = pair.first, pair.second
     columns = ("More often in", "What", f"Cluster {first.cluster}", f"Cluster {second.cluster}")
-    table = titled(f"{first.prototype.short} and {second.prototype.short}", columns)
+    table = titled(f"{first.prototype} and {second.prototype}", columns)
     for side in (first, second):
         for d in side.more_often:
             here, there = percent(d.here), percent(d.there)
@@ -133,7 +135,7 @@ def tree_table(tree: TreeExplanation) -> Table | Text:
     table = titled(tree.sentence, ("Clusters left", "Less probable", "Joined", "Cases", "Like"))
     for k, node in zip(range(tree.n_clusters - 1, 0, -1), tree.joins, strict=True):
         joined = " + ".join(escape(cut(tree.nodes[part].title, 36)) for part in node.parts)
-        name = "" if node.prototype is None else escape(node.prototype.short)
+        name = "" if node.prototype is None else escape(str(node.prototype))
         left = f"[bold]{k} *[/]" if k == tree.number else str(k)
         table.add_row(left, percent(node.less_probable), joined, f"{node.size:,}", name)
     table.caption, table.caption_justify = (

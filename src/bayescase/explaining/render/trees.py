@@ -90,8 +90,8 @@ def rows_of(tree: TreeExplanation) -> dict[int, float]:
 
 def draw_leaf(sheet: Sheet, node: TreeNode, y: float) -> None:
     sheet.write(0.15, y - 0.085, node.title, fit=LEFT - 0.35, weight="bold", size=SMALL)
-    like = "no case" if node.prototype is None else f"{counted(node.size)} like {node.prototype.name}"
-    sheet.write(0.15, y + 0.085, like, fit=LEFT - 0.35, size=SMALL, color=GREY)
+    like = "no case" if node.prototype is None else named(sheet, node, f"{counted(node.size)} like ", LEFT - 0.35)
+    sheet.write(0.15, y + 0.085, like, size=SMALL, color=GREY)
 
 
 def draw_join(sheet: Sheet, node: TreeNode, x: dict[int, float], y: dict[int, float]) -> None:
@@ -105,8 +105,15 @@ def draw_join(sheet: Sheet, node: TreeNode, x: dict[int, float], y: dict[int, fl
 def draw_prototype(sheet: Sheet, node: TreeNode, x: float, y: float, room: float) -> None:
     """On the line that leads on from the join, if it is long enough: who stands for it above, how many cases below."""
     if node.prototype is not None and room >= LEAST:
-        sheet.write(x + 0.09, y - 0.1, node.prototype.name, fit=room - 0.14, size=SMALL)
+        sheet.write(x + 0.09, y - 0.1, named(sheet, node, "", room - 0.14), size=SMALL)
         sheet.write(x + 0.09, y + 0.1, counted(node.size), fit=room - 0.14, size=SMALL, color=GREY)
+
+
+def named(sheet: Sheet, node: TreeNode, before: str, fit: float) -> str:
+    """The prototype of a node with its probability; its name is cut to fit."""
+    assert node.prototype is not None
+    sure = f" {node.prototype.sure}"
+    return sheet.cut(before + node.prototype.name, fit - sheet.width_of(sure, SMALL), SMALL) + sure
 
 
 def draw_head(sheet: Sheet, tree: TreeExplanation, at: dict[int, float]) -> None:
