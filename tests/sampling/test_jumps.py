@@ -59,14 +59,15 @@ def test_switches_of_other_chains_are_named_alike_and_none_is_twice():
     theirs = find_switches(np.argsort(to)[BEST], [np.argsort(to)[other]], 3, gain)
     assert not np.array_equal(theirs.sides, mine.sides)
     assert np.array_equal(theirs.named(to).sides, mine.sides)
-    both = together([mine, theirs.named(to), Switches(mine.sides[::-1], mine.weight)])
+    both = together([mine, theirs.named(to), Switches.between(mine.sides[::-1])])
     assert np.array_equal(both.sides, mine.sides)
 
 
 def test_some_are_kept_with_their_sides():
-    switches = Switches(np.arange(6)[:, None] * np.ones(4, dtype=np.int8), np.array([0.5, 1.0, 2.0]))
+    switches = Switches(np.arange(6)[:, None] * np.ones(4, dtype=np.int8), np.array([0.5, 1.0, 2.0]), np.array([0.1, 0.2, 0.3]))
     kept = switches.kept(np.array([True, False, True]))
     assert kept.weight.tolist() == [0.5, 2.0]
+    assert kept.share.tolist() == [0.1, 0.3]
     assert kept.sides[:, 0].tolist() == [0, 1, 4, 5]
 
 
@@ -80,25 +81,40 @@ def test_what_is_learned_weighs_switches():
         tally.tell(1, 0.25)
         tally.tell(2, 0.0)
     both = tally.plus(tally).plus(tally)
-    weight = Switches(sides, np.ones(3)).weighed(both).weight
+    weight = Switches.between(sides).weighed(both).weight
     assert weight[0] / weight[1] == pytest.approx(8.0, rel=0.05)
     assert weight[2] == 0.0
+    assert tally.of(np.array([True, False, True])).tried.tolist() == [20.0, 60.0]
     assert both.to_keep.tolist() == [True, True, False]
     both.made[0] = 2
     assert both._replace(sweeps=30).to_keep.tolist() == [False, True, False]  # sweeps go there by themselves
+
+
+def test_means_over_cases_vary_least():
+    """Switches of other labels by d / √a, and less below a share of 0.1; those of the same labels are one."""
+    sides = np.zeros((8, 20), dtype=np.int8)
+    sides[1, :8] = sides[3, :8] = 1
+    sides[4:6], sides[5, :4], sides[6:], sides[7, :4] = 2, 3, 4, 5
+    tally = Tally(np.array([20.0, 20.0, 5.0, 0.1]), np.full(4, 50.0), np.zeros(4), 1)
+    switches = Switches.between(sides).balanced(tally)
+    same, other, seldom = switches.weight[:2].sum(), *switches.weight[2:]
+    share = switches.share
+    assert switches.weight[0] == switches.weight[1]
+    assert same / other == pytest.approx(8 / 4 * np.sqrt(share[2] / share[0]))
+    assert seldom / other == pytest.approx(share[3] * 0.1**-1.5 * np.sqrt(share[2]))
 
 
 def test_tries_take_as_long_as_sweeps_and_are_no_more_than_needed():
     sides = np.array([np.arange(400) % 2, np.arange(400) // 200], dtype=np.int8)
 
     def often(share, cells, bags=False):
-        switches = Switches(sides, np.array([200.0**2 * share]))
+        switches = Switches(sides, np.ones(1), np.array([share]))
         return how_often(switches, np.full(400, cells), bags)
 
     assert often(0.01, 1) == (1, 2)
     assert often(0.5, 1) == (5, 1)
-    assert often(0.01, 50).every > 1
-    assert often(0.01, 1, bags=True).every > 1
+    assert often(0.01, 50) == (1, 1)
+    assert often(0.01, 1, bags=True) == (1, 1)
     assert [often(0.5, 1).at(t) for t in range(6)] == [1, 0, 0, 0, 0, 1]
     assert how_often(Switches.none(), np.full(400, 9), False).at(0) == 0
 
@@ -111,7 +127,7 @@ def test_few_of_many_cases_make_no_difference():
 
 def test_which_side_is_nearer():
     """By cases that the side says something about."""
-    switches = Switches(np.array([[0, 0, 1, -1], [1, 1, 0, -1]], dtype=np.int8), np.ones(1))
+    switches = Switches.between(np.array([[0, 0, 1, -1], [1, 1, 0, -1]], dtype=np.int8))
     assert switches.nearer(np.array([0, 0, 0, 1])).tolist() == [False]
     assert switches.nearer(np.array([1, 0, 0, 0])).tolist() == [True]
 

@@ -19,8 +19,8 @@ KEPT = Path(__file__).parents[2] / ".pytest_cache" / "mutants"
 RNG, MODEL, HYPER, MOVES = "kernels/rng.py", "model.py", "sampling/hyper.py", "sampling/moves.py"
 TRYING, JUMPS, SETTLE = "sampling/trying.py", "sampling/jumps.py", "kernels/cpu/jumps.py"
 DRIVER, EQUATIONS = "kernels/driver.py", "kernels/equations.py"
-CPU = ("rows", "relabel", "cells", "tables", "collapsed", "engine", "bags", "lanes_math", "redraw")
-ROWS, RELABEL, CELLS, TABLES, COLLAPSED, ENGINE, BAGS, LANES, REDRAW = (f"kernels/cpu/{name}.py" for name in CPU)
+CPU = ("rows", "relabel", "cells", "tables", "collapsed", "engine", "bags", "lanes_math", "redraw", "anew")
+ROWS, RELABEL, CELLS, TABLES, COLLAPSED, ENGINE, BAGS, LANES, REDRAW, ANEW = (f"kernels/cpu/{name}.py" for name in CPU)
 
 EARLY_PHI = """    update_p_omega_early = driver.update_p_omega(hyper, state, candidates, key)
     moved = rows.update_z(driver.tables, np.uint64(derive(key, ROW)), by_cell)
@@ -225,15 +225,39 @@ BROKEN = {
     ),
     "alpha: labels as they are": (REDRAW, DRIVER, "weigh_pairs", "if a == b or (s != a and s != b):", "if True:"),
     "alpha: chances forgotten": (REDRAW, DRIVER, "log_pairs", "total += chance[k] * exp(", "total += exp("),
-    "cases: totals forgotten": (
+    "cases of bags: totals forgotten": (
         REDRAW,
         DRIVER,
         "move_cases",
         "    count_features(book, n_sv, n_sj)\n",
         "    n_sj[:] = 1.0 * len(n_sv)\n",
     ),
-    "cases without their prior": (REDRAW, DRIVER, "move_cases", "log_prior[s] = rise[at + s]", "log_prior[s] = 0.0"),
-    "cases: held ones move": (REDRAW, DRIVER, "move_cases", "if len(block.held) > 0 and block.held[i] >= 0:", "if False:"),
+    "cases of bags without their prior": (
+        REDRAW,
+        DRIVER,
+        "move_cases",
+        "log_prior[s] = rise[at + s]",
+        "log_prior[s] = 0.0",
+    ),
+    "cases: own cells counted": (ANEW, DRIVER, "draw_cases", "n_sv[v, a] - 1.0) / (", "n_sv[v, a]) / ("),
+    "cases without their prior": (ANEW, DRIVER, "draw_cases", "product[s] * anew.priors.of[n * lanes + s]", "product[s]"),
+    "cases: held ones move": (ANEW, DRIVER, "draw_cases", "if len(block.held) > 0 and block.held[i] >= 0:", "if False:"),
+    "cases: mixtures without their prior": (
+        ANEW,
+        DRIVER,
+        "draw_cases",
+        "mul(wide_every(priors.both[k] * priors.of[(n - k) * lanes + a]), share)",
+        "share",
+    ),
+    "cases: any state is in reach": (ANEW, DRIVER, "draw_cases", "    return not several\n", "    return True\n"),
+    "cases: no bound for mixtures": (ANEW, DRIVER, "draw_cases", "u * (whole + most) < whole", "u * whole < whole"),
+    "cases: second label by the cells": (
+        ANEW,
+        DRIVER,
+        "draw_cases",
+        "return categorical(w, S, uniform(key, PARTNER))\n\n\n@inner\ndef leaving",
+        "return np.int64(z[0])\n\n\n@inner\ndef leaving",
+    ),
     "moves: centres the wrong way": (
         MOVES,
         MOVES,

@@ -19,7 +19,7 @@ SIDES = np.array(
 
 def jumped(name, n=DRAWS):
     data, _ = PROBLEMS[name]()
-    whole, switches = WholeCases(data), Switches(SIDES[:, : len(data.x)], np.array([0.3, 0.5, 0.2]))
+    whole, switches = WholeCases(data), Switches.between(SIDES[:, : len(data.x)])._replace(weight=np.array([0.3, 0.5, 0.2]))
 
     def jump(chain, hyper, rng):
         tries = jumps.Jumps(whole, switches, chain.driver, chain.rows, hyper, chain.state, rng)

@@ -15,7 +15,7 @@ from bayescase.state import make_data, make_hyper
 
 from .chains import Bench
 from .judge import REJECT_BELOW, pearson
-from .mutants import REDRAW, break_function, broken_module
+from .mutants import ANEW, REDRAW, break_function, broken_module
 from .problems import enumerate_posterior, random_problem
 from .test_conditionals import state_of
 from .test_moves import PROBLEMS as SMALL
@@ -30,11 +30,20 @@ def wide():
     return data, make_hyper(3, 4, 0.6, 0.5, 6.0, [0.6, 0.3, 0.5, 0.7])._replace(beta=np.array([0.5, 0.2, 0.3]))
 
 
-PROBLEMS = {name: make for name, make in SMALL.items() if "number" not in name} | {"wide": wide}
+def unequal_bags():
+    """One label per case, and clusters that are not equally likely."""
+    data, hyper = SMALL["bags, one label"]()
+    return data, hyper._replace(beta=np.arange(1.0, 1.0 + len(hyper.beta)) / np.arange(1.0, 1.0 + len(hyper.beta)).sum())
 
 
-def redrawn(name, n=DRAWS):
-    """(p-value that z has the distribution that it had before, share of the cells that have another label)."""
+PROBLEMS = {name: make for name, make in SMALL.items() if "number" not in name} | {"wide": wide, "unequal bags": unequal_bags}
+
+
+def redrawn(name, n=DRAWS, pairs=False):
+    """(p-value that z has the distribution that it had before, share of the cells that have another label).
+
+    pairs: given φ, too, which tables without bags are only if α is learned; here α stays what it is.
+    """
     data, hyper = PROBLEMS[name]()
     exact = enumerate_posterior(data, hyper)
     rng = np.random.default_rng(3)
@@ -49,7 +58,8 @@ def redrawn(name, n=DRAWS):
         p, w = np.divmod([rng.choice(M * W, p=of.ravel() / of.sum()) for of in exact.cluster[k]], W)
         chain.put(p, exact.subspaces[w])
         z = chain.rows.labels()
-        chain.driver.redraw(hyper, chain.state, data.cells, z, data.z_held, np.uint64(rng.integers(1 << 63)))
+        key, same_alpha = np.uint64(rng.integers(1 << 63)), (lambda log_z: hyper.alpha) if pairs else None
+        chain.driver.redraw(hyper, chain.state, data.cells, z, data.z_held, key, same_alpha)
         seen[places[int(z[observed].astype(int) @ power)]] += 1
         moved += (z[observed] != exact.z[k][observed]).sum()
     return pearson(seen, n * exact.prob), moved / (n * observed.sum())
@@ -62,10 +72,28 @@ def test_the_posterior_stays(name):
     assert p > REJECT_BELOW
 
 
-def test_long_rows_in_parts(monkeypatch):
+def test_the_posterior_stays_if_alpha_is_drawn():
+    p, share = redrawn("wide", pairs=True)
+    assert share > 0.1
+    assert p > REJECT_BELOW
+
+
+@pytest.mark.parametrize("file", [REDRAW, ANEW])
+def test_long_rows_in_parts(monkeypatch, file):
     """Of more cells than are drawn jointly, the others stay."""
-    parts = broken_module("two cells at a time", REDRAW, "MOST = 256", "MOST = 2")
-    monkeypatch.setattr(driver, "draw_pairs", parts.draw_pairs)
+    old, new = ("MOST = 256", "MOST = 2") if file == REDRAW else ("TINY = 1e-200\n", "TINY = 1e-200\nMOST = 2\n")
+    parts = broken_module("two cells at a time", file, old, new)
+    function = "draw_pairs" if file == REDRAW else "draw_cases"
+    monkeypatch.setattr(driver, function, getattr(parts, function))
+    p, share = redrawn("wide", pairs=file == REDRAW)
+    assert share > 0.05
+    assert p > REJECT_BELOW
+
+
+def test_products_that_are_too_small(monkeypatch):
+    """Weights are made of logarithms then, and nothing but the label of a whole case, or of two, is drawn."""
+    tiny = broken_module("logarithms", ANEW, "TINY = 1e-200\n", "TINY = 1e200\n")
+    monkeypatch.setattr(driver, "draw_cases", tiny.draw_cases)
     p, share = redrawn("wide")
     assert share > 0.05
     assert p > REJECT_BELOW
@@ -77,14 +105,21 @@ def test_long_rows_in_parts(monkeypatch):
         ("pairs without their prior", "wide"),
         ("pairs chosen by their labels", "wide"),
         ("pairs: cells by the wrong number", "wide"),
-        ("cases: totals forgotten", "one label"),
+        ("cases of bags: totals forgotten", "bags, one label"),
+        ("cases of bags without their prior", "unequal bags"),
+        ("cases: own cells counted", "one label"),
+        ("cases: own cells counted", "wide"),
         ("cases without their prior", "one label"),
         ("cases: held ones move", "held, one label"),
+        ("cases: mixtures without their prior", "wide"),
+        ("cases: any state is in reach", "wide"),
+        ("cases: no bound for mixtures", "wide"),
+        ("cases: second label by the cells", "wide"),
     ],
 )
 def test_mutant_is_rejected(monkeypatch, mutant, name):
     break_function(monkeypatch, mutant)
-    assert redrawn(name)[0] < REJECT_BELOW / 100
+    assert redrawn(name, pairs=mutant.startswith("pairs"))[0] < REJECT_BELOW / 100
 
 
 def summed_out(data, hyper, chain, label, alpha):

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..state import Cells, Data, Hyper, State
 from .contract import Candidates, Moved, Rows
+from .cpu.anew import draw_cases, make_anew
 from .cpu.bags import (
     add_bag_values,
     add_up_items,
@@ -287,16 +288,29 @@ class Driver:
         block = make_block(cells, 0 if self.book.n_bags else self.book.n_single, z, held)
         book, rise, lanes = self.book, self.tables.rise, lanes_for(len(state.p))
         case_key, weights = np.uint64(derive(key, CASE)), make_weights(book, len(state.p))
-        self.threads.each(
-            [(0, block.size)],
-            lambda scratch, *_: move_cases(
-                block, book, hyper, state, rise, lanes, case_key, scratch.row, scratch.weight, weights
-            ),
-        )
+        S, width = len(state.p), len(self.n_i) - 1
+        if book.n_bags:
+            self.threads.each(
+                [(0, block.size)],
+                lambda scratch, *_: move_cases(
+                    block, book, hyper, state, rise, lanes, case_key, scratch.row, scratch.weight, weights
+                ),
+            )
+        else:
+            pairs, anew = make_pairs(S, width), make_anew(int(book.offset[-1]), lanes, width)
+            may_mix = mix and hyper.alpha > 0.0
+            self.threads.each(
+                [(0, block.size)],
+                lambda scratch, *_: draw_cases(
+                    block, book, hyper, state, rise, lanes, case_key, may_mix, scratch.row, scratch.weight, weights, pairs, anew
+                ),
+            )
+            if draw_alpha is None:
+                return hyper
         if hyper.alpha == 0.0 or not mix:
             return hyper
         self.update_phi(hyper, state, np.uint64(derive(key, PHI)))
-        pair_key, S, width = np.uint64(derive(key, PAIR)), len(state.p), len(self.n_i) - 1
+        pair_key = np.uint64(derive(key, PAIR))
         parts, label = self.threads.parts(block.size), np.zeros((block.size, 2), dtype=np.int64)
         if draw_alpha is not None:  # which labels they are must not depend on it
             rise = np.zeros_like(rise)

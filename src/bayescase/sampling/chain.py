@@ -136,14 +136,14 @@ class Chain:
         self.switches = switches
         self.jumps_often = how_often(switches, self.data.cells.sizes, self.data.bags is not None)
 
-    def learn_switches(self, switches: Switches, block: int, plan: Plan, driver: Driver) -> Tally:
-        """Make sweeps of whole cases and jumps: how often these are accepted."""
+    def learn_switches(self, switches: Switches, block: int, plan: Plan, driver: Driver, mix: bool) -> Tally:
+        """Make sweeps, of whole cases unless they may mix, and jumps: how often these are accepted."""
         self.use_switches(switches)
         tally, (_, tries) = Tally.none(len(switches.weight)), self.jumps_often
         for t in range(BLOCK):
             path, before = (LEARN, block * BLOCK + t), switches.nearer(self.one_each())
-            self.redraw(plan, driver, *path, mix=False)
-            self.sweep(plan, driver, path, path, cells=False)
+            self.redraw(plan, driver, *path, mix=mix)
+            self.sweep(plan, driver, path, path, cells=mix)
             tally.made[before != switches.nearer(self.one_each())] += 1
             for k, chance in self.jump(plan, driver, MORE * tries, *path, least=HOPELESS):
                 tally.tell(k, chance)
@@ -218,9 +218,9 @@ class Chain:
         return self.whole
 
     def every(self, plan: Plan) -> int:
-        """Sweeps from one redraw to the next: jumps, and a learned α, need them more often."""
+        """Sweeps from one redraw to the next: a learned α needs them more often."""
         often = OFTEN if self.n_cells <= SMALL else SELDOM
-        return often // 2 if len(self.switches.weight) or "alpha" in self.learn.names else often
+        return often // 2 if "alpha" in self.learn.names else often
 
     def redraw(self, plan: Plan, driver: Driver, *path: int, mix: bool = True) -> None:
         """Draw cases with one label anew as a whole, and, to mix, two labels of each case jointly, a learned α with them."""

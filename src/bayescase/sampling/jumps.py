@@ -11,9 +11,10 @@ each. A jump takes a chain that is near A to B, or back:
 
 Units may mix two labels, as far as they have at most MOST_MIXED cells and β is not integrated out; others that mix stay.
 
-Which switch is taken, and from which side, is drawn by how alike the labels are to that side, and by a weight: how often jumps
-of that switch were accepted in sweeps of all chains before the first, times the cases that differ, squared. Weights are fixed
-from then on. Both count. The labels drawn are accepted by the exact evidence, with p, ω and φ summed out.
+Which switch is taken, and from which side, is drawn by how alike the labels are to that side, and by a weight. What is worth
+trying is learned in sweeps of all chains before the first, from how often jumps of a switch are accepted; its weight then is
+such that means over cases vary least (`balanced`). Weights are fixed from then on. The labels drawn are accepted by the exact
+evidence, with p, ω and φ summed out.
 """
 
 from __future__ import annotations
@@ -35,17 +36,15 @@ FEWEST, SHARE = 3, 0.25  # so many cases, or a larger share of a cluster, make a
 OF_ALL = 0.005  # if they are so many of all cases
 ALIKE = 0.1  # switches that differ in a smaller share of their cases are one
 FOUND, MOST = 32, 128  # switches that a chain finds, and that it tries, at most
-TURNS = 2  # of learning, each from what was met before it
+TURNS = 2  # of learning which are worth trying, each from what was met before it; in one more, how often
 BLOCKS, BLOCK = 5, 10  # of each, of so many sweeps; weights are reckoned after every block
 MORE = 2  # times as many tries as afterwards
 TRIES, WANTED = 2, 0.1  # in a sweep, at most, and so that for each switch so many are accepted,
-ONE_TRY, WITH_BAGS, ONE_CELL = (
-    135,
-    600,
-    0.036,
-)  # and that they take as long as sweeps do, by microseconds that were measured once
-PRIOR = (0.05, 0.5)  # as if so much had been accepted, of so many tries
+AS_LONG = 2  # and that they take at most so many times as long as sweeps do, by microseconds that were measured once:
+ONE_TRY, WITH_BAGS, ONE_CELL = 135, 600, 0.036
+PRIOR = (0.1, 1.0)  # as if so much had been accepted, of so many tries
 HOPELESS, WORSE = 1e-6, 3  # a try that is accepted with less counts as so many
+SELDOM = 0.1  # switches that are accepted less often are tried less, not more
 LEAST = 0.005  # switches with a smaller share of accepted jumps are left out,
 OFTEN = 0.05  # and those that sweeps make by themselves in a larger share of their number
 ROUNDS = 2  # of giving units the labels under which they are most probable
@@ -59,10 +58,16 @@ class Switches(NamedTuple):
 
     sides: np.ndarray  # (2K, N) the label of each case, -1 for one that the switch says nothing about
     weight: np.ndarray  # (K,)
+    share: np.ndarray  # (K,) of jumps that are accepted, as far as that is known
 
     @classmethod
     def none(cls) -> Switches:
-        return cls(np.zeros((0, 0), np.int8), np.zeros(0))
+        return cls.between(np.zeros((0, 0), np.int8))
+
+    @classmethod
+    def between(cls, sides: np.ndarray) -> Switches:
+        """Of which nothing is known yet."""
+        return cls(sides, np.ones(len(sides) // 2), np.ones(len(sides) // 2))
 
     def labels(self, k: int) -> np.ndarray:
         """L of number k."""
@@ -90,7 +95,7 @@ class Switches(NamedTuple):
             differ = np.minimum((known != sides).sum(axis=(1, 2)), (known != sides[::-1]).sum(axis=(1, 2)))
             if (differ > ALIKE * where).all():
                 kept.append(k)
-        return Switches(pairs[kept].reshape(-1, self.sides.shape[1]), self.weight[kept])
+        return Switches(pairs[kept].reshape(-1, self.sides.shape[1]), self.weight[kept], self.share[kept])
 
     def nearer(self, one: np.ndarray) -> np.ndarray:
         """(K,) Are cases with these labels nearer to the second side?"""
@@ -99,13 +104,28 @@ class Switches(NamedTuple):
         return nearer
 
     def weighed(self, tally: Tally) -> Switches:
-        """With weights by what was learned, 0 for those that are hopeless."""
+        """With weights to learn by: what moves much, and is accepted often; 0 for those that are hopeless."""
         share = tally.share
         return self._replace(weight=np.where(share > LEAST, self.differing.astype(float) ** 2 * share, 0.0))
 
+    def balanced(self, tally: Tally) -> Switches:
+        """With weights to sample by.
+
+        Means of the d cases that a switch moves, which is tried with w and accepted with a, have a variance ∝ d² / (w a). In
+        all it is least if w ∝ d / √a. Those of the same labels are one switch here, and share its weight by √a.
+        """
+        share, differing, weight = tally.share, self.differing, np.zeros(len(self.weight))
+        labels = [tuple(self.labels(k)) for k in range(len(weight))]
+        for same in set(labels):
+            among = np.array([of == same for of in labels])
+            accepted = np.average(share[among], weights=np.sqrt(share[among]))
+            often = min(accepted**-0.5, accepted * SELDOM**-1.5)
+            weight[among] = differing[among].max() * often * np.sqrt(share[among]) / np.sqrt(share[among]).sum()
+        return self._replace(weight=weight, share=share)
+
     def kept(self, which: np.ndarray) -> Switches:
         """Some of them."""
-        return Switches(self.sides[np.repeat(which, 2)], self.weight[which])
+        return Switches(self.sides[np.repeat(which, 2)], self.weight[which], self.share[which])
 
 
 class Tally(NamedTuple):
@@ -125,6 +145,10 @@ class Tally(NamedTuple):
             self.accepted + other.accepted, self.tried + other.tried, self.made + other.made, self.sweeps + other.sweeps
         )
 
+    def of(self, which: np.ndarray) -> Tally:
+        """Of some switches."""
+        return Tally(self.accepted[which], self.tried[which], self.made[which], self.sweeps)
+
     def tell(self, k: int, chance: float) -> None:
         """A try of number k would have been accepted with this probability."""
         self.accepted[k] += chance
@@ -139,7 +163,7 @@ class Tally(NamedTuple):
     @property
     def to_keep(self) -> np.ndarray:
         """(K,) Was any try likely to be accepted, and do sweeps not go there by themselves?"""
-        keep: np.ndarray = (self.accepted > LEAST) & (self.made <= OFTEN * self.sweeps)
+        keep: np.ndarray = (self.accepted > LEAST) & (self.share > LEAST) & (self.made <= OFTEN * self.sweeps)
         return keep
 
 
@@ -161,9 +185,9 @@ def how_often(switches: Switches, sizes: np.ndarray, bags: bool) -> HowOften:
     known = switches.sides.reshape(len(weight), 2, -1) >= 0
     labels = np.array([len(switches.labels(k)) for k in range(len(known))])
     costs = (WITH_BAGS if bags else ONE_TRY) + ONE_CELL * labels * (known.any(axis=1) @ sizes)
-    share = weight / switches.differing.astype(float) ** 2
     one_try, sweep = float(np.average(costs, weights=weight)), 300 + 0.03 * float(sizes.sum())
-    tries = min(TRIES, sweep / one_try, WANTED * np.count_nonzero(weight) / float(np.average(share, weights=weight)))
+    accepted = float(np.average(switches.share, weights=weight))
+    tries = min(TRIES, AS_LONG * sweep / one_try, WANTED * np.count_nonzero(weight) / accepted)
     return HowOften(max(1, round(1 / tries)), max(1, round(tries)))
 
 
@@ -184,12 +208,12 @@ def find_switches(best: np.ndarray, others: Sequence[np.ndarray], S: int, gain: 
                 found[key] = pair, np.inf if number < n_sure else gain(best, pair[1])
     order = sorted(found.values(), key=lambda known: -known[1])
     sides: np.ndarray = np.array([pair for pair, _ in order], dtype=smallest_signed(S)).reshape(-1, len(best))
-    return Switches(sides, np.ones(len(order))).different(FOUND)
+    return Switches.between(sides).different(FOUND)
 
 
 def together(some: Sequence[Switches]) -> Switches:
     """All of them, but none twice."""
-    return Switches(np.concatenate([of.sides for of in some]), np.concatenate([of.weight for of in some])).different(MOST)
+    return Switches(*(np.concatenate(of) for of in zip(*some, strict=True))).different(MOST)
 
 
 def smallest_signed(S: int) -> type:

@@ -138,23 +138,28 @@ class Run:
             switches = together(known + [of.named(to) for of, to in zip(of_each, names, strict=True)])
             tally, found = Tally.none(len(switches.weight)), [[] for _ in chains]
             for block in range(turn * BLOCKS, (turn + 1) * BLOCKS):
-                now_weighed = switches.weighed(tally)
-                if not now_weighed.weight.any():
+                weighed = switches.weighed(tally)
+                if not weighed.weight.any():
                     break
-
-                def learn(number: int, driver: Driver) -> Tally:
-                    named = now_weighed.named(np.argsort(names[number]))
-                    return chains[number].learn_switches(named, block, self.plan, driver)
-
-                tally = reduce(Tally.plus, self.each(learn, range(len(chains))), tally)
+                tally = tally.plus(self.learn(chains, weighed, names, block, mix=False))
                 for labels, chain in zip(found, chains, strict=True):
                     labels.insert(0, chain.one_each())
-            switches = switches.weighed(tally)
-            switches = switches.kept(tally.to_keep & (switches.weight > 0.0))
+            switches, tally = switches.kept(keep := tally.to_keep), tally.of(keep)
             if not all(found):
                 break
+        for block in range(TURNS * BLOCKS, (TURNS + 1) * BLOCKS if len(switches.weight) else 0):
+            tally = tally.plus(self.learn(chains, switches.balanced(tally), names, block, mix=True))
         for chain, to in zip(chains, names, strict=True):
-            chain.use_switches(switches.named(np.argsort(to)))
+            chain.use_switches(switches.balanced(tally).named(np.argsort(to)))
+
+    def learn(self, chains: list[Chain], switches: Switches, names: list[np.ndarray], block: int, mix: bool) -> Tally:
+        """How often jumps of these switches are accepted, in some sweeps of all chains."""
+
+        def one(number: int, driver: Driver) -> Tally:
+            return chains[number].learn_switches(switches.named(np.argsort(names[number])), block, self.plan, driver, mix)
+
+        of_each: list[Tally] = self.each(one, range(len(chains)))
+        return reduce(Tally.plus, of_each)
 
     def next_stage(self) -> Stage:
         """The stage after one more sweep. At the end of a round it is time to ask whether there should be another."""

@@ -39,6 +39,7 @@ class Pairs(NamedTuple):
 
     cells: np.ndarray  # (W,) places of those that have one of the two labels, for the longest row of W cells
     odds: np.ndarray  # (MOST,) probability of the second label, given φ alone
+    second: np.ndarray  # (MOST,) bool: do they take it?
     chance: np.ndarray  # (MOST + 1, MOST + 1) that k of the first t cells take the second label, by these
     weight: np.ndarray  # (max(S, MOST + 1),)
 
@@ -57,7 +58,8 @@ def make_weighed(N, n_cells):
 def make_pairs(S, width):
     """width: cells of the longest row."""
     most = min(width, MOST)
-    return Pairs(np.zeros(width, np.int64), np.zeros(most), np.zeros((most + 1, most + 1)), np.zeros(max(S, most + 1)))
+    odds, second, chance = np.zeros(most), np.zeros(most, np.bool_), np.zeros((most + 1, most + 1))
+    return Pairs(np.zeros(width, np.int64), odds, second, chance, np.zeros(max(S, most + 1)))
 
 
 @compiled
@@ -125,6 +127,7 @@ def weigh_pairs(block, tables, label, key, row, pairs, weighed, n_rows, lo, hi):
             row.n[s] = 0
         if a != b:
             n, _, n_a, n_b = weigh_two(xi, zi, a, b, tables, derive(key, block.number + i), pairs)
+            fill_chances(n, pairs)
             weighed.n[i, 0], weighed.n[i, 1], weighed.n[i, 2] = n, n_a, n_b
             for k in range(n + 1):
                 weighed.chance[start + i + k] = pairs.chance[n, k]
@@ -183,7 +186,7 @@ def two_labels(x, tables, rise, lanes, sums, at, key, w):
 @inner
 def weigh_two(x, z, a, b, tables, key, pairs):
     """(cells that are drawn jointly, at most MOST of those with label a or b; the first of them; how many others have a; b)."""
-    cells, odds, chance, m, n_b = pairs.cells, pairs.odds, pairs.chance, 0, 0
+    cells, odds, m, n_b = pairs.cells, pairs.odds, 0, 0
     lanes = len(tables.phi) // tables.leave.shape[1]
     for j in range(len(x)):
         if x[j] >= 0 and (z[j] == a or z[j] == b):
@@ -193,7 +196,6 @@ def weigh_two(x, z, a, b, tables, key, pairs):
     n, first = min(m, MOST), 0
     if m > MOST:  # others stay as they are
         first = np.int64(uniform(key, FIRST) * (m - MOST + 1))
-    chance[0, 0] = 1.0
     for t in range(n):
         j = cells[first + t]
         at = (np.intp(x[j]) + 1) * lanes
@@ -201,7 +203,6 @@ def weigh_two(x, z, a, b, tables, key, pairs):
         p = phi_b / (phi_a + phi_b)
         odds[t] = p
         n_b -= z[j] == b
-        fill_chance(chance, t, p)
     return n, first, m - n - n_b, n_b
 
 
@@ -214,24 +215,50 @@ def fill_chance(chance, t, p):
 
 
 @inner
+def fill_chances(n, pairs):
+    pairs.chance[0, 0] = 1.0
+    for t in range(n):
+        fill_chance(pairs.chance, t, pairs.odds[t])
+
+
+@inner
 def draw_two(x, z, a, b, tables, key, pairs):
     """The cells that have label a or b, at most MOST of them, drawn jointly."""
     n, first, n_a, n_b = weigh_two(x, z, a, b, tables, key, pairs)
-    odds, chance, lanes = pairs.odds, pairs.chance, len(tables.phi) // tables.leave.shape[1]
+    lanes = len(tables.phi) // tables.leave.shape[1]
     k = draw_number(n, n_a, n_b, a, b, tables.rise, lanes, uniform(key, NUMBER), pairs)
-    for t in range(n - 1, -1, -1):
-        takes_b = k > 0 and uniform(key, EACH + t) * chance[t + 1, k] < odds[t] * chance[t, k - 1]
-        z[pairs.cells[first + t]] = b if takes_b else a
-        k -= takes_b
+    assign_two(n, k, key, pairs)
+    for t in range(n):
+        z[pairs.cells[first + t]] = b if pairs.second[t] else a
 
 
 @inner
 def draw_number(n, n_a, n_b, a, b, rise, lanes, u, pairs):
     """How many of n cells take b, if n_a and n_b others have the labels.
 
-    k ∝ chance_k (α β_a)^(n_a + n − k) (α β_b)^(n_b + k)
+    k ∝ chance_k (α β_a)^(n_a + n − k) (α β_b)^(n_b + k). Mostly all take the same, which is known without all chances: the
+    prior of no number between is larger than that of 1 or of n − 1.
     """
-    chance, w, top = pairs.chance, pairs.weight, -np.inf
+    if n == 0:
+        return 0
+    chance, w, odds, none, all_b = pairs.chance, pairs.weight, pairs.odds, 1.0, 1.0
+    for t in range(n):
+        none *= 1.0 - odds[t]
+        all_b *= odds[t]
+    no_k, all_k = rise[(n_a + n) * lanes + a] + rise[n_b * lanes + b], rise[n_a * lanes + a] + rise[(n_b + n) * lanes + b]
+    top, between = max(no_k, all_k), 0.0
+    if n > 1:
+        one = rise[(n_a + n - 1) * lanes + a] + rise[(n_b + 1) * lanes + b]
+        all_but_one = rise[(n_a + 1) * lanes + a] + rise[(n_b + n - 1) * lanes + b]
+        between = exp(max(one, all_but_one) - top) * max(0.0, 1.0 - none - all_b)
+    none, all_b = none * exp(no_k - top), all_b * exp(all_k - top)
+    most = none + between + all_b
+    if u * most < none:
+        return 0
+    if (1.0 - u) * most <= all_b:
+        return n
+    fill_chances(n, pairs)
+    top = -np.inf
     for k in range(n + 1):
         w[k] = rise[(n_a + n - k) * lanes + a] + rise[(n_b + k) * lanes + b]
         if chance[n, k] > 0.0:
@@ -239,3 +266,12 @@ def draw_number(n, n_a, n_b, a, b, rise, lanes, u, pairs):
     for k in range(n + 1):
         w[k] = chance[n, k] * exp(w[k] - top) if chance[n, k] > 0.0 else 0.0
     return categorical(w, n + 1, u)
+
+
+@inner
+def assign_two(n, k, key, pairs):
+    """Which of n cells take the second label, if k do."""
+    odds, chance, second = pairs.odds, pairs.chance, pairs.second
+    for t in range(n - 1, -1, -1):
+        second[t] = k > 0 and (k == t + 1 or uniform(key, EACH + t) * chance[t + 1, k] < odds[t] * chance[t, k - 1])
+        k -= second[t]
