@@ -290,7 +290,7 @@ def test_a_fit_is_that_of_the_cpu(host, name, monkeypatch):
     assert len(one.fitted_.plan.rounds) == (3 if name == "rounds" else 1)
 
 
-@pytest.mark.parametrize(("free", "n_blocks"), [(1 << 40, 1), (40_000, 3)], ids=["on the device", "in blocks"])
+@pytest.mark.parametrize(("free", "n_blocks"), [(1 << 40, 1), (52_000, 3)], ids=["on the device", "in blocks"])
 def test_chains_that_search_and_jump_do_as_on_the_cpu(host, small_blocks, monkeypatch, free, n_blocks):
     switches, find = [], run_room.Run.find_switches
 
@@ -301,7 +301,7 @@ def test_chains_that_search_and_jump_do_as_on_the_cpu(host, small_blocks, monkey
     monkeypatch.setattr(run_room.Run, "find_switches", note)
     host.free = free
     rng = np.random.default_rng(0)
-    x = np.repeat(rng.integers(3, size=(150, 2)), 4, axis=1)  # told by the first four, or by the others
+    x = np.repeat(rng.integers(3, size=(150, 2)), 6, axis=1)  # told by the first six, or by the others
     x = np.where(rng.random(x.shape) < 0.2, rng.integers(3, size=x.shape), x)
     assert_same_fit(*(fit(x, device, n_init=4, n_iter=40) for device in ("cpu", "cuda")))
     assert switches[0] == switches[1] > 0

@@ -17,7 +17,8 @@ from .features import Feature
 ABSENT = ("false", "absent")
 PRESENT = ("true", "present")
 # Words of a value that says that nothing is there, that the question does not apply, or that nothing is known
-NOTHING = (*ABSENT, "0", "no", "none", "nothing", "n/a", "dna", "unknown", "missing", "?")
+NOTHING = (*ABSENT, "0", "no", "none", "nothing", "n/a", "unknown", "missing", "?")
+DOES_NOT_APPLY = "dna"  # so in lower case; in capitals it is DNA
 
 
 class Columns:
@@ -140,7 +141,10 @@ def tells_presence(feature: Feature) -> bool:
 
 def lacks(value: Any) -> bool:
     """Does the value of any feature say that nothing is there, or known?"""
-    return value is not None and (value == 0 or str(value).strip().lower() in NOTHING)
+    if value is None:
+        return False
+    word = str(value).strip()
+    return value == 0 or word == DOES_NOT_APPLY or word.lower() in NOTHING
 
 
 def says_absent(value: Any) -> bool:
