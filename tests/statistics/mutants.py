@@ -19,8 +19,8 @@ KEPT = Path(__file__).parents[2] / ".pytest_cache" / "mutants"
 RNG, MODEL, HYPER, MOVES = "kernels/rng.py", "model.py", "sampling/hyper.py", "sampling/moves.py"
 TRYING, JUMPS, SETTLE = "sampling/trying.py", "sampling/jumps.py", "kernels/cpu/jumps.py"
 DRIVER, EQUATIONS = "kernels/driver.py", "kernels/equations.py"
-CPU = ("rows", "relabel", "cells", "tables", "collapsed", "engine", "bags", "lanes_math", "redraw", "anew")
-ROWS, RELABEL, CELLS, TABLES, COLLAPSED, ENGINE, BAGS, LANES, REDRAW, ANEW = (f"kernels/cpu/{name}.py" for name in CPU)
+CPU = ("rows", "relabel", "cells", "tables", "collapsed", "engine", "bags", "lanes_math", "redraw", "anew", "likely")
+ROWS, RELABEL, CELLS, TABLES, COLLAPSED, ENGINE, BAGS, LANES, REDRAW, ANEW, LIKELY = (f"kernels/cpu/{name}.py" for name in CPU)
 
 EARLY_PHI = """    update_p_omega_early = driver.update_p_omega(hyper, state, candidates, key)
     moved = rows.update_z(driver.tables, np.uint64(derive(key, ROW)), by_cell)
@@ -90,7 +90,8 @@ LAM_OF_ITEM = """hyper.lam * book.base[v]
 """
 SUM1 = "np.repeat(np.arange(V), np.diff(k_ptr)), weights=k - lam[k_idx]"
 
-# One function of one file: name: (file, where it is called from, the function, what stands there, what is put there).
+# One function of one file: name: (file, where it is called from, the function, what stands there, what is put there[, the
+# file that has the function, if it is another one, which imports from the first]).
 # `break_function` puts it in the place of the right one for the length of a test.
 BROKEN = {
     "K transposed": (TABLES, DRIVER, "make_rises", SUM1, "k_idx, weights=k - lam[k_idx]"),
@@ -239,24 +240,52 @@ BROKEN = {
         "log_prior[s] = rise[at + s]",
         "log_prior[s] = 0.0",
     ),
-    "cases: own cells counted": (ANEW, DRIVER, "draw_cases", "n_sv[v, a] - 1.0) / (", "n_sv[v, a]) / ("),
-    "cases without their prior": (ANEW, DRIVER, "draw_cases", "product[s] * anew.priors.of[n * lanes + s]", "product[s]"),
+    "cases: own cells counted": (LIKELY, DRIVER, "draw_cases", "- likely.scale[v]) * less", ") * less", ANEW),
+    "cases without their prior": (
+        LIKELY,
+        DRIVER,
+        "draw_cases",
+        "product[s] * priors.of[prior + labels[s]]",
+        "product[s]",
+        ANEW,
+    ),
     "cases: held ones move": (ANEW, DRIVER, "draw_cases", "if len(block.held) > 0 and block.held[i] >= 0:", "if False:"),
     "cases: mixtures without their prior": (
+        LIKELY,
+        DRIVER,
+        "draw_cases",
+        "prior_of_both(n, k, labels[a], labels[b], lanes, priors) *",
+        "",
+        ANEW,
+    ),
+    "cases: any state is in reach": (
         ANEW,
         DRIVER,
         "draw_cases",
-        "mul(wide_every(priors.both[k] * priors.of[(n - k) * lanes + a]), share)",
-        "share",
+        "if k == 1 or (k == 2 and (row.used[0] == a or row.used[1] == a)):",
+        "if True:",
     ),
-    "cases: any state is in reach": (ANEW, DRIVER, "draw_cases", "    return not several\n", "    return True\n"),
-    "cases: no bound for mixtures": (ANEW, DRIVER, "draw_cases", "u * (whole + most) < whole", "u * whole < whole"),
+    "cases: no bound for mixtures": (ANEW, DRIVER, "draw_cases", "u * (whole + most) >= whole", "u * whole >= whole"),
+    "cases: two labels of what cannot mix otherwise": (
+        ANEW,
+        DRIVER,
+        "draw_cases",
+        "uniform(two_key, MIX) >= OFTEN",
+        "k <= 2",
+    ),
+    "cases: prior of two labels the wrong way": (
+        ANEW,
+        DRIVER,
+        "draw_cases",
+        "draw_number(n, m - n - n_b, n_b, a, b,",
+        "draw_number(n, m - n - n_b, n_b, b, a,",
+    ),
     "cases: second label by the cells": (
         ANEW,
         DRIVER,
         "draw_cases",
-        "return categorical(w, S, uniform(key, PARTNER))\n\n\n@inner\ndef leaving",
-        "return np.int64(z[0])\n\n\n@inner\ndef leaving",
+        "return categorical(w, S, uniform(key, PARTNER))\n\n\n@inlined\ndef leaving",
+        "return np.int64(z[0])\n\n\n@inlined\ndef leaving",
     ),
     "moves: centres the wrong way": (
         MOVES,
@@ -322,9 +351,19 @@ def break_function(monkeypatch, name):
 
 
 def broken(name):
-    """The file of a mutant of BROKEN, as a module."""
-    file, _, _, old, new = BROKEN[name]
-    return broken_module(name, file, old, new)
+    """The file of a mutant of BROKEN, as a module, or the one that imports it and has the function."""
+    file, _, _, old, new, *imported_by = BROKEN[name]
+    return broken_through(name, file, old, new, *imported_by)
+
+
+def broken_through(name, file, old, new, *imported_by):
+    """One file with a change in it; then one that imports from it, with no other change."""
+    module = broken_module(name, file, old, new)
+    for importer in imported_by:
+        changed = module.__name__.rpartition(".")[2]
+        module = broken_module(name, importer, f"from .{Path(file).stem} import", f"from .{changed} import")
+        file = importer
+    return module
 
 
 def broken_module(name, file, old, new):

@@ -15,7 +15,7 @@ from bayescase.state import make_data, make_hyper
 
 from .chains import Bench
 from .judge import REJECT_BELOW, pearson
-from .mutants import ANEW, REDRAW, break_function, broken_module
+from .mutants import ANEW, LIKELY, REDRAW, break_function, broken_through
 from .problems import enumerate_posterior, random_problem
 from .test_conditionals import state_of
 from .test_moves import PROBLEMS as SMALL
@@ -81,8 +81,7 @@ def test_the_posterior_stays_if_alpha_is_drawn():
 @pytest.mark.parametrize("file", [REDRAW, ANEW])
 def test_long_rows_in_parts(monkeypatch, file):
     """Of more cells than are drawn jointly, the others stay."""
-    old, new = ("MOST = 256", "MOST = 2") if file == REDRAW else ("TINY = 1e-200\n", "TINY = 1e-200\nMOST = 2\n")
-    parts = broken_module("two cells at a time", file, old, new)
+    parts = broken_through("two cells at a time", REDRAW, "MOST = 256", "MOST = 2", *([] if file == REDRAW else [file]))
     function = "draw_pairs" if file == REDRAW else "draw_cases"
     monkeypatch.setattr(driver, function, getattr(parts, function))
     p, share = redrawn("wide", pairs=file == REDRAW)
@@ -92,7 +91,7 @@ def test_long_rows_in_parts(monkeypatch, file):
 
 def test_products_that_are_too_small(monkeypatch):
     """Weights are made of logarithms then, and nothing but the label of a whole case, or of two, is drawn."""
-    tiny = broken_module("logarithms", ANEW, "TINY = 1e-200\n", "TINY = 1e200\n")
+    tiny = broken_through("logarithms", LIKELY, "TINY = 1e-200\n", "TINY = 1e200\n", ANEW)
     monkeypatch.setattr(driver, "draw_cases", tiny.draw_cases)
     p, share = redrawn("wide")
     assert share > 0.05
@@ -114,12 +113,24 @@ def test_products_that_are_too_small(monkeypatch):
         ("cases: mixtures without their prior", "wide"),
         ("cases: any state is in reach", "wide"),
         ("cases: no bound for mixtures", "wide"),
-        ("cases: second label by the cells", "wide"),
     ],
 )
 def test_mutant_is_rejected(monkeypatch, mutant, name):
     break_function(monkeypatch, mutant)
     assert redrawn(name, pairs=mutant.startswith("pairs"))[0] < REJECT_BELOW / 100
+
+
+@pytest.mark.parametrize(
+    ("mutant", "draws"),
+    [
+        ("two labels of what cannot mix otherwise", 16_000),
+        ("prior of two labels the wrong way", 16_000),
+        pytest.param("second label by the cells", 100_000, marks=pytest.mark.slow),
+    ],
+)
+def test_mutant_of_what_few_cases_do_is_rejected(monkeypatch, mutant, draws):
+    break_function(monkeypatch, f"cases: {mutant}")
+    assert redrawn("wide", draws)[0] < REJECT_BELOW / 100
 
 
 def summed_out(data, hyper, chain, label, alpha):

@@ -297,7 +297,7 @@ class Driver:
                 ),
             )
         else:
-            pairs, anew = make_pairs(S, width), make_anew(int(book.offset[-1]), lanes, width)
+            pairs, anew = make_pairs(S, width), make_anew(state.n_sv, weights, lanes, width)
             may_mix = mix and hyper.alpha > 0.0
             self.threads.each(
                 [(0, block.size)],

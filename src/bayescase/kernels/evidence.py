@@ -12,7 +12,6 @@ from .cpu.tables import Copies, EvidenceTables, Subspaces, add_up_evidence, alon
 from .driver import Driver
 
 WIDER = 0.5  # t is proposed by a Beta distribution with this share of its counts
-TURNS = 2  # of guessing what a cluster copies, each from the last
 
 
 class ClusterEvidence:
@@ -32,6 +31,9 @@ class ClusterEvidence:
             self.tables = EvidenceTables(np.zeros((V, 1)), Copies(self.adds, np.zeros((P, 1))))
             self.part = np.zeros(P)
             self.bags = make_bag_tables(self.book, 1)
+            self.log_q, self.log_not_q = (f(hyper.q)[:, self.book.column] for f in (np.log, lambda q: np.log1p(-q)))
+            self.adds_j = np.zeros((int(np.diff(self.book.offset[: P + 1]).max(initial=1)), 1))
+            self.no_bits = np.zeros((1, self.book.n_columns), dtype=np.bool_)
             self.sizes = hyper.lam * np.diff(self.book.offset)[P:]  # G_0 of each bag
 
     def of(self, s: int, n: np.ndarray, log_t: np.ndarray) -> float:
@@ -53,11 +55,9 @@ class ClusterEvidence:
         n = np.ascontiguousarray(n, dtype=np.int32).reshape(-1, 1)
         n_j = np.add.reduceat(n, book.offset[:-1], dtype=n.dtype)
         held = held[s : s + 1] if len(held) else held
-        q = np.ascontiguousarray(hyper.q[s : s + 1])
-        bits = Subspaces(np.zeros((1, book.n_columns), dtype=np.bool_), held, q, True)
-        adds_j = np.zeros((int(np.diff(book.offset[: P + 1]).max(initial=1)), 1))
+        bits = Subspaces(self.no_bits, held, np.ascontiguousarray(hyper.q[s : s + 1]), True)
         if P:
-            update_evidence(book, self.driver.rises, n, n_j, bits, self.tables, adds_j, 0, P)
+            update_evidence(book, self.driver.rises, n, n_j, bits, self.tables, self.adds_j, 0, P)
             add_up_evidence(book, self.driver.rises, n, n_j, self.part, 0, P)
         plain = float(self.part.sum())
         self.bags.log_t[:, 0] = log_t
@@ -70,7 +70,7 @@ class ClusterEvidence:
         density = (self.sizes[some] - 1.0) * log_t + (n_b - 1.0) * np.log1p(-np.exp(log_t)) - gammaln(n_b)
         plain += float(self.bags.part.sum() + density.sum())
         e = self.tables.evidence[:, 0]
-        adds = np.logaddexp(np.log(q[0])[book.column] + e, np.log1p(-q[0])[book.column])
+        adds = np.logaddexp(self.log_q[s] + e, self.log_not_q[s])
         if len(held):
             known = held[0][book.column]
             adds = np.where(known >= 0, known * e, adds)
@@ -112,22 +112,17 @@ class ClusterEvidence:
 
     def likely_total(self, s: int, n: np.ndarray) -> np.ndarray:
         """G of the likeliest candidate, each item weighted by the probability that it is on."""
-        sizes, total, first = self.bag_sizes(n), self.sizes, self.book.offset[self.book.n_single]
+        sizes, first = self.bag_sizes(n), self.book.offset[self.book.n_single]
         codes, starts = self.candidates
-        for _ in range(TURNS):
-            log_t = np.where(sizes > 0, np.log(total) - np.log(total + sizes), 0.0)
-            adds, _ = self.copies(s, n, log_t)
-            m = int(np.argmax(self.scores(s, adds)))
-            items = codes[starts[m] : starts[m + 1]]
-            items = items[items >= first]
-            q = self.hyper.q[s, self.book.column[items]]
-            on = expit(np.log(q) - np.log1p(-q) + self.tables.evidence[items, 0])
-            held = self.driver.omega_held
-            if len(held):
-                known = held[s, self.book.column[items]]
-                on = np.where(known >= 0, known, on)
-            total = self.total(items, on)
-        return total
+        adds, _ = self.copies(s, n, -np.log1p(sizes / self.sizes))  # t as if nothing were copied
+        m = int(np.argmax(self.scores(s, adds)))
+        items = codes[starts[m] : starts[m + 1]]
+        items = items[items >= first]
+        on = expit(self.log_q[s, items] - self.log_not_q[s, items] + self.tables.evidence[items, 0])
+        if len(self.driver.omega_held):
+            known = self.driver.omega_held[s, self.book.column[items]]
+            on = np.where(known >= 0, known, on)
+        return self.total(items, on)
 
     def total(self, items: np.ndarray, on: np.ndarray) -> np.ndarray:
         """G of every bag: λ V + c Σ λ(v) over the items that are on."""

@@ -11,11 +11,12 @@ import numpy as np
 
 from ..kernels import Candidates, Driver, Moved, Rows, open_engine, stream, sweeps
 from ..state import Cells, Hyper, count_observed, new_state, smallest_int
+from . import consensus
 from .diagnostics import TRACED, traced
 from .hyper import count_tables, initial, instead_of_beta, log_prior, slice_log, update
 from .jumps import BLOCK, HOPELESS, MORE, Jumps, RoughGain, Switches, Tally, find_switches, how_often
 from .moves import Mover
-from .plan import OFTEN, SELDOM, SMALL, Plan
+from .plan import OFTEN, SELDOM, Plan
 from .posterior import Accumulator, ChainDraws, exchangeable_labels
 from .problem import Problem
 from .search import KINDS, SHORT, Short, crossed, first_observed, fresh, n_runs, search
@@ -43,6 +44,8 @@ class Chain:
         self.cells: Cells | None = None  # of all cases, once they have been drawn anew
         self.whole: WholeCases | None = None  # once there are switches
         self.use_switches(Switches.none())  # between descriptions that the search for the start has met
+        self.lately: list[np.ndarray] = []  # labels of cases, if it jumps
+        self.named_after = np.zeros((0, 0), dtype=np.float32)  # the consensus of all chains
         self.state = new_state(self.data, S)
         self.n_cells = int((np.arange(len(self.n_i)) * self.n_i).sum())
         self.n_cases = max(1, int(self.n_i[1:].sum()))
@@ -75,6 +78,8 @@ class Chain:
             self.jump(plan, driver, tries, t)
         draw_p = t % plan.prototypes_every == 0
         log_joint, moved = self.sweep(plan, driver, (SWEEP, t), (HYPER, t), cells, draw_p)
+        if self.may_jump and t % consensus.EVERY == 0:
+            self.lately = [*self.lately[1 - consensus.MOST :], self.one_each()]
         changed = float((before != self.state.p).mean())
         self.note(t, log_joint, moved, changed if draw_p or changed else self.trace[CHANGED, t - 1])
         self.keep(t, plan, driver, log_joint)
@@ -131,6 +136,10 @@ class Chain:
         """From the labels that cases have here to others."""
         gain = RoughGain(self.whole_cases(), driver, self.hyper)
         return find_switches(self.one_each(), met, len(self.hyper.beta), gain, n_sure)
+
+    @property
+    def may_jump(self) -> bool:
+        return len(self.switches.weight) > 0
 
     def use_switches(self, switches: Switches) -> None:
         self.switches = switches
@@ -219,7 +228,7 @@ class Chain:
 
     def every(self, plan: Plan) -> int:
         """Sweeps from one redraw to the next: a learned α needs them more often."""
-        often = OFTEN if self.n_cells <= SMALL else SELDOM
+        often = next((every for most, every in OFTEN if self.n_cells <= most), SELDOM)
         return often // 2 if "alpha" in self.learn.names else often
 
     def redraw(self, plan: Plan, driver: Driver, *path: int, mix: bool = True) -> None:
@@ -264,7 +273,10 @@ class Chain:
             self.kept = self.keep_nothing(plan, forget=t < now.first)
             self.rows.new_means(keep_former=self.former is not None)
         if (t - now.first) % plan.thin == 0:
-            self.kept.add(driver, self.rows, self.state, self.hyper, log_joint, t)
+            to = None
+            if t >= now.first and len(self.named_after):
+                to = consensus.names(self.named_after, self.one_each(), self.exchangeable)
+            self.kept.add(driver, self.rows, self.state, self.hyper, log_joint, t, to)
         if self.former is not None and len(self.kept.draws) >= len(self.former.draws):
             self.former = None
             self.rows.drop_former()
@@ -289,6 +301,7 @@ class Chain:
             key = stream(problem.plan.seed, self.number, REPIN, t)
             driver.update_p_omega(self.hyper, self.state, self.candidates, key)
         self.exchangeable = exchangeable_labels(self.data, self.hyper)
+        self.lately, self.named_after = [], np.zeros((0, 0), dtype=np.float32)
         self.kept, self.former = self.keep_nothing(problem.plan), None
         self.rows.new_means()
 
@@ -297,6 +310,7 @@ class Chain:
         found = self.rows.arrays() | {"trace": self.trace[:, :t]}
         found |= {f"state/{name}": getattr(self.state, name) for name in DRAWN}
         found |= {f"switches/{name}": value for name, value in self.switches._asdict().items()}
+        found |= {"lately": np.array(self.lately), "named_after": self.named_after}
         found |= {f"hyper/{name}": np.asarray(value) for name, value in self.hyper._asdict().items()}
         return found | {f"kept/{name}": value for name, value in self.kept.arrays().items()}
 
@@ -306,6 +320,7 @@ class Chain:
         hyper: dict[str, Any] = {name: value if value.ndim else float(value) for name, value in stored.items()}
         self.hyper = Hyper(**hyper)
         self.use_switches(Switches(*(arrays[f"switches/{name}"] for name in Switches._fields)))
+        self.lately, self.named_after = list(arrays["lately"]), arrays["named_after"]
         self.rows.restore(arrays)
         self.count()
         for name in DRAWN:

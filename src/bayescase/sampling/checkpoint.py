@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from .chain import Chain
 
 
+DRAWS = 2  # one more whenever the draws of a run become others: what an earlier version began is not gone on with
+
+
 class Stage(NamedTuple):
     """How far a run has come."""
 
@@ -32,7 +35,7 @@ def fingerprint(problem: Problem) -> str:
     plan = problem.plan._replace(rounds=(), n_init=1, moves="", auto_moves=False)
     chooses = len(problem.plan.rounds) > 1  # its own length
     stored = () if problem.stored is None else problem.stored.identity
-    for part in leaves((problem.data, problem.hyper, problem.learn, plan, chooses, stored)):
+    for part in leaves((DRAWS, problem.data, problem.hyper, problem.learn, plan, chooses, stored)):
         array = np.ascontiguousarray(part) if isinstance(part, np.ndarray) else np.frombuffer(repr(part).encode(), np.uint8)
         digest.update(f"{array.dtype}{array.shape}".encode())
         digest.update(array.view(np.uint8).data if array.size else b"")

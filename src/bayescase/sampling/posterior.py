@@ -31,7 +31,8 @@ class Draw(NamedTuple):
 
 
 class Accumulator:
-    """Means over the draws of one chain, each draw's labels first matched to the mean so far. Memberships stay with the rows.
+    """Means over the draws of one chain, each draw's labels first matched, to the mean so far if to nothing else. Memberships
+    stay with the rows.
 
     During the burn-in the means forget early draws, so that a run that is stopped then shows its second half.
     """
@@ -51,9 +52,20 @@ class Accumulator:
         self.tables: list[np.ndarray] = []  # (ΣV, S) float32, E[φ] of every stride-th draw
         self.prior: list[np.ndarray] = []  # (S,) and α β
 
-    def add(self, driver: Driver, rows: Rows, state: State, hyper: Hyper, log_joint: float, sweep: int) -> None:
+    def add(
+        self,
+        driver: Driver,
+        rows: Rows,
+        state: State,
+        hyper: Hyper,
+        log_joint: float,
+        sweep: int,
+        to: np.ndarray | None = None,
+    ) -> None:
+        """One more draw. to: what each label is called, if that is known."""
         S = len(state.p)
-        to = match(rows.overlap(), self.exchangeable) if self.n else np.arange(S)
+        if to is None:
+            to = match(rows.overlap(), self.exchangeable) if self.n else np.arange(S)
         weight = FORGET / (self.n + FORGET) if self.forget else 1.0 / (self.n + 1)
         rows.add_memberships(hyper, to, weight)
         table = np.empty((len(self.values) if self.n % self.stride == 0 else 0, S), dtype=np.float32)

@@ -21,6 +21,7 @@ from ..kernels import Driver, Engine, lost_memory, open_engine, open_stored
 from . import checkpoint as checkpoints
 from .chain import Chain
 from .checkpoint import Stage
+from .consensus import consensus
 from .diagnostics import TRACED, diagnose, is_settled, traced
 from .jumps import BLOCKS, TURNS, Switches, Tally, together
 from .moves import Mover
@@ -109,6 +110,8 @@ class Run:
             self.find_starts()
         while not self.stage.finished and n != 0:
             t, plan = self.stage.sweep, self.plan
+            if t == plan.round_of(t).first:
+                self.agree_on_names()
             self.each(lambda chain, driver: chain.step(t, plan, driver), self.chains)
             self.stage = self.next_stage()
             n = None if n is None else n - 1
@@ -160,6 +163,14 @@ class Run:
 
         of_each: list[Tally] = self.each(one, range(len(chains)))
         return reduce(Tally.plus, of_each)
+
+    def agree_on_names(self) -> None:
+        """What chains that jump call their clusters in the draws that are kept from now on."""
+        lately = [one for chain in self.chains for one in chain.lately]
+        if lately:
+            named_after = consensus(lately, self.chains[0].exchangeable)
+            for chain in self.chains:
+                chain.named_after = named_after
 
     def next_stage(self) -> Stage:
         """The stage after one more sweep. At the end of a round it is time to ask whether there should be another."""
