@@ -16,7 +16,7 @@ from .diagnostics import TRACED, traced
 from .hyper import count_tables, initial, instead_of_beta, log_prior, slice_log, update
 from .jumps import BLOCK, HOPELESS, MORE, Jumps, RoughGain, Switches, Tally, find_switches, how_often
 from .moves import Mover
-from .plan import OFTEN, SELDOM, Plan
+from .plan import OFTEN, SELDOM, SMALL, Plan
 from .posterior import Accumulator, ChainDraws, exchangeable_labels
 from .problem import Problem
 from .search import KINDS, SHORT, Short, crossed, first_observed, fresh, n_runs, search
@@ -228,7 +228,7 @@ class Chain:
 
     def every(self, plan: Plan) -> int:
         """Sweeps from one redraw to the next: a learned α needs them more often."""
-        often = next((every for most, every in OFTEN if self.n_cells <= most), SELDOM)
+        often = OFTEN if self.n_cells <= SMALL else SELDOM
         return often // 2 if "alpha" in self.learn.names else often
 
     def redraw(self, plan: Plan, driver: Driver, *path: int, mix: bool = True) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 FIRST_ROUND = 250  # sweeps at least, if a run chooses its own length
 MOVES = ("none", "cases", "clusters", "jumps")  # what is moved between sweeps; clusters, and jumps: cases as well
 MOST_CELLS = 1_000_000  # "auto": cases of a larger table are not drawn anew between sweeps
-OFTEN, SELDOM = ((20_000, 2), (60_000, 4)), 8  # of at most so many cells: they are in every second sweep, in every fourth; else
+SMALL, OFTEN, SELDOM = 60_000, 2, 8  # of so many cells: they are in every second sweep, those of larger tables in every eighth
 MANY_CLUSTERS, MANY_CELLS = 16, 1 << 17  # with more, and so many cells of candidates, prototypes are drawn less often:
 SELDOMEST = 3  # one sweep later for every sixteen clusters more, but at least in every third
 SINGLE_LABEL = 10  # sweeps at the start of a chain that move whole cases only; few, so that runs of any length begin alike

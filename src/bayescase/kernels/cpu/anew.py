@@ -37,6 +37,7 @@ from .redraw import CELL, FIRST, MOST, NUMBER, OWN, PARTNER, assign_two, draw_nu
 from .sums import row_span
 
 WHOLE, FEW, TWO = map(np.int64, range(3))  # what the random numbers of a row are for
+NONE, ZERO = np.int64(-1), np.int64(0)  # literals are types of their own, for which functions are compiled once more
 OFTEN = 0.25  # cases that are drawn from all states with one or two labels are drawn by two labels, too
 MIX = FIRST  # does it mix? Other purposes of a case's random numbers are those of `redraw`
 
@@ -66,7 +67,7 @@ def draw_cases(block, book, hyper, state, rise, lanes, key, mix, row, w, weights
             continue
         start, size = row_span(block, i)
         x, z = span(block.x, start, size), span(block.z, start, size)
-        k, n = row_labels(x, z, block.gaps, row.n, row.used), 0
+        k, n = row_labels(x, z, block.gaps, row.n, row.used), ZERO
         for u in range(k):
             n += row.n[row.used[u]]
             row.n[row.used[u]] = 0
@@ -112,12 +113,12 @@ def draw_few(x, z, n, a, used, k, book, key, w, pairs, anew):
         anew.known[s] = s == a
         whole += w[s]
         most += mixed[s]
-    u, b = uniform(key, MIX), 0
+    u, b = uniform(key, MIX), ZERO
     while u * (whole + most) >= whole and b >= 0:
-        b = -1  # the label of the largest bound
+        b = NONE  # the label of the largest bound
         for s in range(S):
             if not anew.known[s] and (b < 0 or mixed[s] > mixed[b]):
-                b = s
+                b = np.int64(s)
         if b >= 0:
             most -= mixed[b]
             mixed[b] = weigh_mixtures(x, z, n, a, b, anew.labels, book, likely, priors, pairs)
@@ -168,7 +169,7 @@ def leaving(t, x, z, a, book, beta, likely):
 @inlined
 def draw_two(x, z, a, b, book, rise, lanes, key, pairs, likely):
     """The cells that have label a or b, at most MOST of them, drawn jointly."""
-    cells, odds, m, n_b = pairs.cells, pairs.odds, 0, 0
+    cells, odds, m, n_b = pairs.cells, pairs.odds, ZERO, ZERO
     for t in range(len(x)):
         if x[t] >= 0 and (z[t] == a or z[t] == b):
             cells[m] = t
