@@ -20,6 +20,7 @@ from bayescase.experiments import (
     EXPERIMENTS,
     accuracy,
     agreement,
+    chains,
     digits,
     frame,
     newsgroups,
@@ -361,6 +362,39 @@ def test_chains_in_the_same_clusters_share_their_memberships_whatever_the_labels
     a = np.random.default_rng(0).dirichlet([0.1] * 3, size=40)
     assert agreement.shared(a, a[:, [2, 0, 1]]) == pytest.approx(1.0)
     assert agreement.shared(a, np.roll(a, 1, axis=0)) < 0.9
+
+
+def chain_fits(name, good, **more):
+    """Ten seeds of a set at plain sweeps and at the defaults, as the experiment keeps them."""
+    plain = {
+        "agree": 0.25,
+        "sound": False,
+        "good": False,
+        "told": 0.9,
+        "ess": 10.0,
+        "ess_of_all": 5.0,
+        "best": -9.0,
+        "seconds": 1.0,
+    }
+    now = plain | {"agree": 1.0, "ess": 300.0, "ess_of_all": 30.0, "seconds": 2.5} | more
+    ways = (("plain sweeps", plain, 0), ("defaults", now, good))
+    return [{"fits": [{"set": name, "way": way, **of, "good": k < n} for way, of, n in ways]} for k in range(10)]
+
+
+def test_chains_stand_beside_where_they_began_and_what_was_aimed_at():
+    def line(results):
+        return chains.tables(results).splitlines()[-1]
+
+    assert (
+        line(chain_fits("zoo", 8))
+        == "| zoo | 0.50 → 1.00 | 8 of 10, reached | 2.5, **missed** | 12.0, reached | 2.4, **missed** |"
+    )
+    assert "| 7 of 10, **missed** | 2.0, reached | 15.0 | 3.0 |" in line(chain_fits("votes", 7, seconds=2.0))
+    assert line(chain_fits("nursery", 0, told=0.1)).startswith(
+        "| nursery | – → 1.00 | 0 of 10, **missed**; 10 of 10 say that there are no clusters |"
+    )
+    assert "| 10 of 10 say that there are no clusters, as they should: reached |" in line(chain_fits("car", 0, told=0.1))
+    assert "| 0 of 10 say that there are no clusters, as they should: **missed** |" in line(chain_fits("car", 10))
 
 
 def test_a_difference_between_the_starts_is_told_with_its_error():
