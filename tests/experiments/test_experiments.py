@@ -3,6 +3,7 @@
 import json
 import lzma
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from urllib.error import URLError
@@ -348,6 +349,31 @@ def test_the_newsgroups_are_read():
     assert x.shape == (1800, 1000)
     with pytest.raises(ValueError, match="are needed"):  # so 15 is the most, in steps of five
         newsgroups.sample(news, "equal", 450, settings | {"drawn": 20}, np.random.default_rng(0))
+
+
+def test_results_of_other_settings_are_not_shown_and_not_lost(tmp_path):
+    """They may lack what tables are made of now."""
+    one, kept = EXPERIMENTS["smiley"], tmp_path / "out/chains/seed-0.json"
+    kept.parent.mkdir(parents=True)
+    kept.write_text(json.dumps({"experiment": "chains", "settings": {}, "source": "zoo", "numbers": {"fits": []}}))
+    quiet([replace(one, full=TINY["smiley"])], tmp_path / "out", seeds=1)
+    before = kept.read_bytes()
+    text = write_page([replace(one, full=TINY["smiley"]), EXPERIMENTS["chains"]], tmp_path / "out").read_text("utf-8")
+    assert f"## {one.title}\n\n{one.paper}" in text  # others are as they were
+    assert text.index("## Do chains meet?") < text.index("`bayescase reproduce chains` with the same `--out` makes them anew")
+    assert "10 seeds" not in text.partition("## Do chains meet?")[2]
+    assert kept.read_bytes() == before
+    assert not (tmp_path / "out/chains/figure-1.png").exists()
+
+
+def test_the_page_in_the_documents_is_what_its_results_give(tmp_path):
+    docs = Path(__file__).parents[2] / "docs"
+    shutil.copytree(docs / "reproduction", tmp_path / "reproduction", ignore=shutil.ignore_patterns("*.png"))
+    page = write_page(EXPERIMENTS.values(), tmp_path / "reproduction")
+    assert page.read_text("utf-8") == (docs / "reproduction.md").read_text("utf-8")
+    figures = re.findall(r"^!\[.*\]\((.*)\)$", page.read_text("utf-8"), re.MULTILINE)
+    assert figures
+    assert all((docs / figure).exists() for figure in figures)
 
 
 def test_the_range_of_good_values():
