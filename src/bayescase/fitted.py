@@ -303,13 +303,18 @@ class Fitted:
         longer = Setting(name, most if self.interrupted else 2 * most)
         jumps = Setting("moves", "jumps") if self.problem.could_jump else None
         found = diagnose(self.trace, self.kept, self.posterior.overlap, longer, self.differing.counts, jumps)
+        if not self.structured:
+            found = without_structure(found, "max_clusters" if self.problem.learn.beta else "n_clusters")
+        if self.capped:
+            found = at_the_cap(found, self.n_labels, self.whole is not None, self.structured)
+        return stopped_early(found, self.n_sweeps, most) if self.interrupted else found
+
+    @cached_property
+    def structured(self) -> bool:
+        """Do the clusters tell cases apart?"""
         memberships = self.posterior.memberships
         memberships = memberships if self.known.all() else memberships[self.known]
-        if not has_structure(memberships, self.hyper.alpha, self.problem.n_i):
-            found = without_structure(found)
-        elif self.capped:
-            found = at_the_cap(found, self.n_labels, self.whole is not None)
-        return stopped_early(found, self.n_sweeps, most) if self.interrupted else found
+        return has_structure(memberships, self.hyper.alpha, self.problem.n_i)
 
     @cached_property
     def differing(self) -> Differing:

@@ -100,10 +100,11 @@ def warn_of_results(fitted: Fitted) -> None:
         return
     if fitted.capped:
         most = fitted.n_labels
+        more = (Advice("allow more with {}", Setting("max_clusters", 2 * most)),) if fitted.structured else ()
         warnings.warn(
             BayescaseWarning(
                 "All {most} clusters that {auto} may find are in use, so that their number is not known.",
-                Advice("allow more with {}", Setting("max_clusters", 2 * most)),
+                *more,
                 Advice("tell them as fewer by {}", Setting("fold")),
                 most=most,
                 auto=Setting("n_clusters", "auto"),

@@ -3,6 +3,7 @@
 import json
 import lzma
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from urllib.error import URLError
@@ -20,6 +21,7 @@ from bayescase.experiments import (
     EXPERIMENTS,
     accuracy,
     agreement,
+    chains,
     digits,
     frame,
     newsgroups,
@@ -349,6 +351,31 @@ def test_the_newsgroups_are_read():
         newsgroups.sample(news, "equal", 450, settings | {"drawn": 20}, np.random.default_rng(0))
 
 
+def test_results_of_other_settings_are_not_shown_and_not_lost(tmp_path):
+    """They may lack what tables are made of now."""
+    one, kept = EXPERIMENTS["smiley"], tmp_path / "out/chains/seed-0.json"
+    kept.parent.mkdir(parents=True)
+    kept.write_text(json.dumps({"experiment": "chains", "settings": {}, "source": "zoo", "numbers": {"fits": []}}))
+    quiet([replace(one, full=TINY["smiley"])], tmp_path / "out", seeds=1)
+    before = kept.read_bytes()
+    text = write_page([replace(one, full=TINY["smiley"]), EXPERIMENTS["chains"]], tmp_path / "out").read_text("utf-8")
+    assert f"## {one.title}\n\n{one.paper}" in text  # others are as they were
+    assert text.index("## Do chains meet?") < text.index("`bayescase reproduce chains` with the same `--out` makes them anew")
+    assert "10 seeds" not in text.partition("## Do chains meet?")[2]
+    assert kept.read_bytes() == before
+    assert not (tmp_path / "out/chains/figure-1.png").exists()
+
+
+def test_the_page_in_the_documents_is_what_its_results_give(tmp_path):
+    docs = Path(__file__).parents[2] / "docs"
+    shutil.copytree(docs / "reproduction", tmp_path / "reproduction", ignore=shutil.ignore_patterns("*.png"))
+    page = write_page(EXPERIMENTS.values(), tmp_path / "reproduction")
+    assert page.read_text("utf-8") == (docs / "reproduction.md").read_text("utf-8")
+    figures = re.findall(r"^!\[.*\]\((.*)\)$", page.read_text("utf-8"), re.MULTILINE)
+    assert figures
+    assert all((docs / figure).exists() for figure in figures)
+
+
 def test_the_range_of_good_values():
     found = {1.0: 0.7, 2.0: 0.5, 3.0: 0.69, 4.0: 0.7, 5.0: 0.75, 6.0: 0.6}
     assert sensitivity.good_range(found, 4.0) == (3.0, 5.0)
@@ -361,6 +388,39 @@ def test_chains_in_the_same_clusters_share_their_memberships_whatever_the_labels
     a = np.random.default_rng(0).dirichlet([0.1] * 3, size=40)
     assert agreement.shared(a, a[:, [2, 0, 1]]) == pytest.approx(1.0)
     assert agreement.shared(a, np.roll(a, 1, axis=0)) < 0.9
+
+
+def chain_fits(name, good, **more):
+    """Ten seeds of a set at plain sweeps and at the defaults, as the experiment keeps them."""
+    plain = {
+        "agree": 0.25,
+        "sound": False,
+        "good": False,
+        "told": 0.9,
+        "ess": 10.0,
+        "ess_of_all": 5.0,
+        "best": -9.0,
+        "seconds": 1.0,
+    }
+    now = plain | {"agree": 1.0, "ess": 300.0, "ess_of_all": 30.0, "seconds": 2.5} | more
+    ways = (("plain sweeps", plain, 0), ("defaults", now, good))
+    return [{"fits": [{"set": name, "way": way, **of, "good": k < n} for way, of, n in ways]} for k in range(10)]
+
+
+def test_chains_stand_beside_where_they_began_and_what_was_aimed_at():
+    def line(results):
+        return chains.tables(results).splitlines()[-1]
+
+    assert (
+        line(chain_fits("zoo", 8))
+        == "| zoo | 0.50 → 1.00 | 8 of 10, reached | 2.5, **missed** | 12.0, reached | 2.4, **missed** |"
+    )
+    assert "| 7 of 10, **missed** | 2.0, reached | 15.0 | 3.0 |" in line(chain_fits("votes", 7, seconds=2.0))
+    assert line(chain_fits("nursery", 0, told=0.1)).startswith(
+        "| nursery | – → 1.00 | 0 of 10, **missed**; 10 of 10 say that there are no clusters |"
+    )
+    assert "| 10 of 10 say that there are no clusters, as they should: reached |" in line(chain_fits("car", 0, told=0.1))
+    assert "| 0 of 10 say that there are no clusters, as they should: **missed** |" in line(chain_fits("car", 10))
 
 
 def test_a_difference_between_the_starts_is_told_with_its_error():

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import binom
 from sklearn.model_selection import GridSearchCV
 
-from bayescase import BayesianCaseModel, FileFormatError
+from bayescase import BayesianCaseModel, FileFormatError, fitted
 from bayescase.cli.errors import in_options
 from bayescase.fitted import Fitted
 from bayescase.model import log_joint, simulate
@@ -173,6 +173,19 @@ def test_too_few_clusters_allowed_is_said(planted):
     assert not roomy.explain().capped
     assert "allowed" not in roomy.explain().summary
     assert "may be more" not in roomy.diagnostics_.verdict
+
+
+def test_a_fit_at_its_cap_that_tells_nothing_says_both(planted, monkeypatch):
+    """More clusters would be no help there, so they are not advised."""
+    monkeypatch.setattr(fitted, "has_structure", lambda *_: False)
+    x, _ = planted(N=60, P=10, V=4, S=5, seed=1, noise=0.05)
+    said = r"All 2 clusters that n_clusters='auto' may find are in use, .* not known; tell them as fewer by fold\."
+    with pytest.warns(UserWarning, match=said):
+        found = BayesianCaseModel("auto", **QUICK | {"max_clusters": 2}).fit(x).diagnostics_
+    assert found.verdict.startswith("All 2 clusters that were allowed are in use, so there may be more")
+    assert "several in truth. There are no clusters to speak of: every case belongs to all of them" in found.verdict
+    assert found.advice == "Tell them as fewer by fold, or try fewer clusters with a smaller max_clusters."
+    assert not found.sound
 
 
 def test_cases_too_wide_to_charge_for_are_said(sampler):

@@ -4,6 +4,7 @@ import numpy as np
 
 from bayescase.sampling import consensus as room
 from bayescase.sampling.consensus import consensus, marks, names
+from bayescase.sampling.posterior import AGREE, in_both, in_common, match
 
 EITHER = np.zeros(3, dtype=int)  # labels that may all be permuted
 ONE = np.repeat([0, 1, 2], [30, 20, 10])
@@ -49,3 +50,21 @@ def test_labels_that_differ_in_their_priors_keep_their_names():
     many = [np.array([1, 2, 0])[ONE]] * 5
     assert np.array_equal(consensus(many, np.arange(3)).argmax(axis=1), many[0])
     assert np.array_equal(names(consensus([ONE], EITHER), many[0], np.array([0, 0, 1])), [1, 0, 2])
+
+
+def overlap_of(ways):
+    """What two chains share: ways[c] are the descriptions that chain c goes round, each draw in an order of its own."""
+    rng = np.random.default_rng(2)
+    draws = [[rng.permutation(3)[noisy(rng.choice(of), rng, 0.02)] for _ in range(60)] for of in ways]
+    found = consensus([one for chain in draws for one in chain[:16]], EITHER)
+    first, other = (np.mean([marks(names(found, one, EITHER)[one], 3) for one in chain], axis=0) for chain in draws)
+    return in_common(first, other, np.argsort(match(in_both(first, other), EITHER)))
+
+
+def test_chains_in_different_descriptions_still_differ():
+    """Names in common make chains agree that go round the same, and no others."""
+    elsewhere = np.where(np.arange(60) % 6 == 0, (ONE + 1) % 3, ONE)  # a sixth of the cases, in other clusters
+    assert overlap_of([[ONE], [ONE]]) > AGREE
+    assert overlap_of([[ONE, elsewhere], [ONE, elsewhere]]) > AGREE
+    assert overlap_of([[ONE], [elsewhere]]) < AGREE
+    assert overlap_of([[ONE, ONE[::-1]], [ONE]]) < AGREE

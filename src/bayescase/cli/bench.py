@@ -186,7 +186,7 @@ def clusters_found(**options: Any) -> None:
 def chains_meet(**options: Any) -> None:
     """Count how often chains find the same clusters, and how long that takes.
 
-    The same as `bayescase reproduce chains`: public tables at the defaults, with and without the search for a start.
+    The same as `bayescase reproduce chains`: public tables with plain sweeps, without jumps, and at the defaults.
     """
     run_experiments("chains", **options)
 

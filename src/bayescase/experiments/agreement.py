@@ -1,4 +1,4 @@
-"""What the posterior supports on handwritten digits: the paper's start and one without labels, both run on."""
+"""What the posterior supports on handwritten digits: our reading of the paper's start and one without labels, both run on."""
 
 from pathlib import Path
 

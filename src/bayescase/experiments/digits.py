@@ -80,7 +80,7 @@ def load(settings, data):
 
 
 def sample(images, digits, size, seed):
-    """As many of every digit: (cases, digits, labels of the paper's start, other images)."""
+    """As many of every digit: (cases, digits, labels of our reading of the paper's start, other images)."""
     rng = np.random.default_rng((seed, size))
     rows = np.concatenate([rng.choice(np.flatnonzero(digits == digit), size, replace=False) for digit in range(S)])
     half, others = half_correct(digits[rows], rng), np.setdiff1d(np.arange(len(images)), rows)

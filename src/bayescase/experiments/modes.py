@@ -238,11 +238,12 @@ def heat(ax, values, rows, columns, form, limits):
 MODES = Experiment(
     name="modes",
     title="Handwritten digits: which descriptions there are",
-    paper="Not in the paper: why chains from the paper's start and chains that know no label do not meet. The same 70 images "
-    "of each digit and settings as above, chains of three kinds of start. A way from one description to the other takes the "
-    "cases of the cluster that differs out of it, one after the other, and then puts in those that it has on the other side. "
-    "After every step all cases are drawn anew, those on the way within the one or two labels that they have by then. The "
-    "work of a step is the change of the log probability, the labels of the case and φ summed out. A slower way costs less.",
+    paper="Not in the paper: why chains from our reading of the paper's start and chains that know no label do not meet. The "
+    "same 70 images of each digit and settings as above, chains of three kinds of start. A way from one description to "
+    "the other takes the cases of the cluster that differs out of it, one after the other, and then puts in those that "
+    "it has on the other side. After every step all cases are drawn anew, those on the way within the one or two labels "
+    "that they have by then. The work of a step is the change of the log probability, the labels of the case and φ "
+    "summed out. A slower way costs less.",
     files=(digits.FILE,),
     full={"usps": True, "size": 70, "n_iter": 2_000, "thin": 20, "chains": {"half": 2, "seeded": 2, "cases": 1}, "rounds": 1},
     quick={"usps": False, "size": 20, "n_iter": 200, "thin": 5, "chains": {"half": 1, "seeded": 1, "cases": 1}, "rounds": 1},

@@ -8,9 +8,10 @@ from .frame import Experiment, as_kept, read_results, seeds_in_words
 
 HEAD = """# The paper's experiments anew, and other methods
 
-Made by `bayescase reproduce` and `bayescase bench quality` from the results in `{folder}/`; a second run with the same seeds
-gives the same numbers, but for seconds. ± is the standard deviation over seeds, unless it says otherwise; differences are taken
-before rounding.
+Made by `bayescase reproduce` and `bayescase bench quality` from the results in `{folder}/`. The same version with the same
+seeds gives the same numbers, but for seconds. Draws change from version to version, and results stay as they were made;
+`{folder}/log.txt` says when each of them was. ± is the standard deviation over seeds, unless it says otherwise; differences
+are taken before rounding.
 
 - **S**: the number of clusters. **π**: the memberships of a case, its share in each cluster. **c**: how much a prototype
   counts; at c = 0 it counts for nothing, and the model is LDA with one multinomial per feature.
@@ -25,6 +26,13 @@ before rounding.
 - **figure only**: plotted in the paper, without a number. **NMI**: agreement of two groupings, 1 if they are the same.
 """
 
+# In place of results that the present version would not make, and may not be able to read
+OTHER = """## {title}
+
+The results in `{folder}/{name}/` were made with settings that are not those of today, and are not shown. They are kept; once
+that folder is moved away, `bayescase reproduce {name}` with the same `--out` makes them anew.
+"""
+
 
 def write_page(experiments: Iterable[Experiment], out: Path) -> Path:
     """The page, with every experiment that has results: beside their folder, under its name. Figures go into the folder."""
@@ -33,6 +41,9 @@ def write_page(experiments: Iterable[Experiment], out: Path) -> Path:
     for experiment in experiments:
         head, numbers = read_results(experiment, out)
         if not numbers:
+            continue
+        if head["settings"] not in (as_kept(experiment.full), as_kept(experiment.quick)):
+            parts.append(OTHER.format(title=experiment.title, folder=out.name, name=experiment.name))
             continue
         parts.append(section(experiment, head, numbers))
         for k, (caption, figure) in enumerate(experiment.figures(numbers).items()):

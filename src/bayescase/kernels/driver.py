@@ -279,10 +279,11 @@ class Driver:
         draw_alpha: DrawAlpha | None = None,
         mix: bool = True,
     ) -> Hyper:
-        """Cases with one label as a whole, then two labels of each case jointly: z changes, and the caller counts.
+        """Cases anew: z changes, and the caller counts. Returns the hyperparameters.
 
-        φ is integrated out in the first step, and drawn for the second; a sweep draws it anew. `draw_alpha` draws α before the
-        two labels, given log p(z | α) with them summed out. Without `mix` there is no second step. Returns the hyperparameters.
+        Of tables from all states with one or two labels, φ integrated out (`draw_cases`); of bags those with one label, as a
+        whole. Then two labels of each case jointly, given φ: of bags, and if α is learned, which `draw_alpha` draws before
+        them, given log p(z | α) with them summed out. Without `mix` cases with one label move as a whole, and that is all.
         """
         self.use(hyper)
         block = make_block(cells, 0 if self.book.n_bags else self.book.n_single, z, held)

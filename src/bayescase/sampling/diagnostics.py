@@ -337,14 +337,17 @@ def what_differs(counts: Counts | None) -> str:
     return f"{clusters} the same in all chains; {counts.moving:,} of {counts.cases:,} cases could as well be in another one."
 
 
-def at_the_cap(found: Diagnostics, most: int, folded: bool = False) -> Diagnostics:
-    """The verdict on a run that uses all the clusters it was allowed: the true number is not known."""
+def at_the_cap(found: Diagnostics, most: int, folded: bool = False, structured: bool = True) -> Diagnostics:
+    """The verdict on a run that uses all the clusters it was allowed: the true number is not known.
+
+    structured: do the clusters tell cases apart? Else more of them would be no help.
+    """
     words = (
         f"All {most} clusters that were allowed are in use, so there may be more, and some of these may be several in truth."
     )
     rest = found.verdict.replace("Good", "Otherwise good", 1) if found.converged else found.verdict
-    more = Advice("allow more with {}", Setting("max_clusters", 2 * most))
-    ways = (more,) if folded else (more, Advice("tell them as fewer by {}", Setting("fold")))
+    more = (Advice("allow more with {}", Setting("max_clusters", 2 * most)),) if structured else ()
+    ways = more if folded else (*more, Advice("tell them as fewer by {}", Setting("fold")))
     return replace(found, converged=False, verdict=f"{words} {rest}", remedies=(*ways, *found.remedies))
 
 

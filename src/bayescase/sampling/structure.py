@@ -34,8 +34,11 @@ def has_structure(memberships: np.ndarray, alpha: float, n_i: np.ndarray) -> boo
     return memberships.shape[1] < 2 or alpha > MOST_MIXED * cells or told(memberships) >= LEAST_TOLD
 
 
-def without_structure(found: Diagnostics) -> Diagnostics:
-    """The verdict on a fit whose clusters do not tell cases apart; more sweeps, or chains that agree, would not change it."""
+def without_structure(found: Diagnostics, number: str = "n_clusters") -> Diagnostics:
+    """The verdict on a fit whose clusters do not tell cases apart; more sweeps, or chains that agree, would not change it.
+
+    number: the setting that says how many clusters there may be.
+    """
     words = "There are no clusters to speak of: every case belongs to all of them in about the same shares."
-    fewer = Advice("try fewer clusters with a smaller {}", Setting("n_clusters"))
+    fewer = Advice("try fewer clusters with a smaller {}", Setting(number))
     return replace(found, converged=False, sound=False, verdict=words, remedies=(fewer,))
