@@ -9,6 +9,8 @@ from ..compiling import compiled, inner
 from ..equations import log_copy
 from .tables import rise
 
+ZERO = np.int64(0)  # a literal is a type of its own, for which functions are compiled once more
+
 
 class Units(NamedTuple):
     """Room for units: the cells of a case that go together."""
@@ -60,7 +62,7 @@ def rough_evidence(book, rises, hyper, s, n, k):
     """log evidence of cluster s with counts n[:, k], as if its prototype had the best value of each feature, and no item."""
     total = 0.0
     for j in range(len(book.offset) - 1):
-        n_j = 0
+        n_j = ZERO
         for v in range(book.offset[j], book.offset[j + 1]):
             n_j += n[v, k]
         if n_j == 0:
@@ -85,7 +87,7 @@ def fill_rough(book, rises, hyper, n, which, with_pairs, rough, gain):
     """
     S = len(rough)
     for k in range(len(which)):
-        a = which[k]
+        a = np.int64(which[k])
         for b in range(S):
             if b == a:
                 if not with_pairs:
@@ -114,7 +116,7 @@ def fill_log_phi(book, rises, hyper, s, n, k, g, out):
 @inner
 def fill_likely_counts(book, rises, hyper, s, n, k, j, out):
     """Pseudo-counts g of feature j, of label s: a single feature copies its best value as far as ω is likely."""
-    v0, v1, n_j = book.offset[j], book.offset[j + 1], 0
+    v0, v1, n_j = book.offset[j], book.offset[j + 1], ZERO
     for v in range(v0, v1):
         n_j += n[v, k]
         out[v, k] = hyper.lam * book.base[v]
@@ -208,14 +210,14 @@ def log_evidence(book, rises, hyper, held, s, n, codes, first, log_weight, adds,
     total, top = 0.0, -np.inf
     for j in range(book.n_single):
         v0, v1 = book.offset[j], book.offset[j + 1]
-        n_j, known = 0, len(held) > 0 and held[s, j] >= 0
+        n_j, known = ZERO, len(held) > 0 and held[s, j] >= 0
         for v in range(v0, v1):
             n_j += n[v, 0]
             total += rise(rises, rises.one[v], n[v, 0])
         none = rise(rises, rises.sum0[j], n_j)
         total -= none
         for u in range(v0, v1):
-            e = copy_evidence(book, rises, u, none, n, 0, n_j)
+            e = copy_evidence(book, rises, u, none, n, ZERO, n_j)
             adds[u] = held[s, j] * e if known else log_copy(hyper.q[s, j], e)
     adds[-1] = 0.0  # a gap
     add_up(codes, first, adds, scores)
