@@ -302,6 +302,13 @@ BROKEN = {
     "jumps: no way back": (JUMPS, JUMPS, "Jumps", "ratio += way.go(", "way.go("),
     "jumps: the side is forgotten": (JUMPS, JUMPS, "Jumps", " + float(np.log(there[side ^ 1]) - np.log(chances[side]))", ""),
     "jumps: prior forgotten": (JUMPS, JUMPS, "Jumps", "ratio += change(", "change("),
+    "jumps: tables forgotten": (
+        JUMPS,
+        JUMPS,
+        "Jumps",
+        "ratio += float(log_tables(m, self.hyper.gamma) - log_tables(self.m, self.hyper.gamma))",
+        "pass",
+    ),
     "jumps: mixtures by their likelihood alone": (
         SETTLE,
         JUMPS,

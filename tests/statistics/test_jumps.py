@@ -48,6 +48,12 @@ def test_jumps_leave_the_posterior(name):
         ("jumps: the side is forgotten", "mixed"),
         ("jumps: prior forgotten", "mixed"),
         ("jumps: mixtures by their likelihood alone", "mixed"),
+        ("jumps: no way back", "one label"),
+        ("jumps: the side is forgotten", "one label"),
+        ("jumps: prior forgotten", "one label"),
+        ("jumps: no way back", "number of clusters"),
+        ("jumps: the side is forgotten", "number of clusters"),
+        ("jumps: tables forgotten", "number of clusters"),
     ],
 )
 def test_mutant_is_rejected(monkeypatch, mutant, name):
