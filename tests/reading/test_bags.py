@@ -3,6 +3,7 @@
 import json
 import pickle
 import tracemalloc
+from collections import Counter
 
 import numpy as np
 import pandas as pd
@@ -59,6 +60,12 @@ OF_LISTS = {
     "pandas with NaN": pd.DataFrame({"in": [*LISTS[:3], np.nan]}),
     "pandas series": {"in": pd.Series(LISTS)},
     "pandas arrow": pd.DataFrame({"in": pd.Series(LISTS, dtype=pd.ArrowDtype(pa.list_(pa.string())))}),
+    "Counters": {"in": [None if cell is None else Counter(cell) for cell in LISTS]},
+    "pandas Counters": pd.DataFrame({"in": [Counter(cell or ()) for cell in LISTS]}),
+    "mappings": {"in": [{"egg": 1, "salt": True, "rice": 0}, {}, {"rice": 2.0, "salt": 1}, None]},
+    "Counters and lists": {"in": [LISTS[0], {}, Counter(LISTS[2]), None]},
+    "structs of polars": pl.DataFrame({"in": [{"egg": 1, "salt": 1, "rice": None}, {}, {"rice": 2, "salt": 1}, None]}),
+    "structs of pyarrow": pa.table({"in": [{"egg": 1, "salt": 1, "rice": None}, {}, {"rice": 2, "salt": 1}, None]}),
     "polars": pl.DataFrame({"in": LISTS}),
     "pyarrow": pa.table({"in": LISTS}),
     "pyarrow large": pa.table({"in": pa.array(LISTS, type=pa.large_list(pa.large_string()))}),
@@ -543,8 +550,11 @@ WRONG = {
         NO_LIST + r"'y'; if it is several items, say what separates them with bags=",
     ),
     "a number among lists": ({"a": [["x"], 2]}, {}, NO_LIST + r"2\.$"),
-    "an object among lists": ({"a": [["x"], {"y": 1}]}, {"bags": {"a": ";"}}, "but case 1 has {'y': 1}"),
+    "an object among lists": ({"a": [["x"], {"y": "z"}]}, {"bags": {"a": ";"}}, "but case 1 has {'y': 'z'}"),
     "words": ({"a": [None, "y"]}, {"feature_types": "bag"}, NO_LIST + "'y'; if it is several items"),
+    "negative count": ({"a": [["x"], {"y": -1}]}, {}, "^Column 'a', case 1: 'y' is there -1 times; counts of items are whole"),
+    "half a count": ({"a": [{"x": 0.5}]}, {}, "case 0: 'x' is there 0.5 times"),
+    "endless count": ({"a": [{"x": np.inf}]}, {}, "case 0: 'x' is there inf times"),
     "nested": ({"a": [["x"], [["y"]]]}, {}, r"^Column 'a', case 1: an item must be a word or a number, not \['y'\]\.$"),
     "array of two dimensions": ({"a": [np.eye(2)]}, {}, r"case 0: an item must be a word or a number, not \[1.0, 0.0\]"),
     "infinite item": ({"a": [[np.inf]]}, {}, "^Column 'a' contains infinity"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import repeat
 from typing import Any, NamedTuple, TypeAlias
 
 import narwhals.stable.v2 as nw
@@ -15,7 +16,7 @@ from ..errors import Advice, Setting, TableError, TableTypeError, TableWarning
 from ..state import Cells
 from .features import SEPARATORS, Feature, check_finite, check_sparse_markers, forced_numbers, is_count
 from .rules import Items
-from .tables import INFINITE, LISTS, AnyColumn, Marker, SparseColumn, is_marked, is_missing, plain, stack, word
+from .tables import INFINITE, LISTS, AnyColumn, Marker, SparseColumn, holds_items, is_marked, is_missing, plain, stack, word
 
 MOST_CELLS = 2**31 - 1  # cells of a cluster are counted in 32 bits
 UNSEEN, IGNORED = -1, -2  # in place of the codes of items
@@ -199,8 +200,9 @@ def cut_of(source: str, separator: str, stop_words: list[str] | str | None = Non
 def cells_of(name: str, column: AnyColumn, markers: Sequence[Marker], cut: Cut | None) -> Iterator[list[str]]:
     """The items of each case; none where the cell is missing."""
     for row, cell in enumerate(objects_of(column)):
-        if isinstance(cell, LISTS):
-            yield list(words_of(cell.tolist() if isinstance(cell, np.ndarray) else cell, name, row, markers))
+        if holds_items(cell):
+            items = repeated(cell, name, row) if isinstance(cell, dict) else cell
+            yield list(words_of(items.tolist() if isinstance(items, np.ndarray) else items, name, row, markers))
         elif is_missing(cell) or is_marked(cell, markers):
             yield []
         elif cut is None or isinstance(cell, dict):
@@ -214,6 +216,22 @@ def cells_of(name: str, column: AnyColumn, markers: Sequence[Marker], cut: Cut |
             )
         else:
             yield cut(word(cell))
+
+
+def repeated(counts: dict[Any, Any], name: str, row: int) -> Iterator[Any]:
+    """The items of a Counter, each as often as it says."""
+    for item, times in counts.items():
+        if is_missing(times):
+            continue
+        if not 0 <= times <= MOST_CELLS or times != int(times):
+            raise TableError(
+                "Column {column!r}, case {row}: {item!r} is there {value!r} times; counts of items are whole and at least 0.",
+                column=name,
+                row=row,
+                item=item,
+                value=times,
+            )
+        yield from repeat(item, int(times))
 
 
 def words_of(items: Iterable[Any], name: str, row: int, markers: Sequence[Marker]) -> Iterator[str]:
