@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -156,6 +156,11 @@ class Fitted:
     def named(self, names: tuple[str, ...] | None) -> Fitted:
         """The same with other names of the rows of the catalogue."""
         return replace(self, case_names=names)
+
+    def with_feature_names(self, names: Sequence[str]) -> Fitted:
+        """The same with names for the columns of a table that had none."""
+        problem = self.problem._replace(encoding=self.encoding.renamed(names))
+        return replace(self, problem=problem, whole=None if self.whole is None else self.whole.with_feature_names(names))
 
     def with_cluster_names(self, names: tuple[str, ...] | None) -> Fitted:
         """The same with other names of the clusters."""
