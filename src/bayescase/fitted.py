@@ -247,8 +247,7 @@ class Fitted:
     def prototype_ranking(self) -> list[tuple[Candidate, ...]]:
         """For each cluster the case that stands for it, and after it the other members that were drawn and could."""
         post, data = self.posterior, self.data
-        n_chains, kept = post.p.shape[:2]
-        thin = self.plan.thin
+        (n_chains, kept), thin = post.p.shape[:2], self.plan.thin
         n_draws = max(1, n_chains * kept * thin // max(thin, self.plan.prototypes_every))  # the others repeat one before
         bare, rows = np.full(len(self.homes), NEVER), np.flatnonzero(self.homes == NEVER)
         rows = rows[(data.catalogue.x[rows] >= 0).any(axis=1)]
