@@ -110,6 +110,16 @@ def test_a_cluster_without_members_takes_the_most_probable_case_that_is_free():
     assert chosen(posterior, catalogue_of([0, 0, 0], values=np.full((3, 3), 0.5))) == [0, 1, 0]  # nothing else was drawn
 
 
+@pytest.mark.filterwarnings("ignore:Features .* have one value only")
+def test_clusters_without_members_show_other_ties():
+    equal = (Candidate(0, 1.0, (0, 1, 2)),)
+    assert chosen([equal, equal, equal], catalogue_of([0, 0, 0], values=np.full((3, 3), 0.5))) == [0, 1, 2]
+    assert chosen([equal] * 4, catalogue_of([0, 0, 0], values=np.full((3, 4), 0.5))) == [0, 1, 2, 0]  # there are no more
+    model = BayesianCaseModel(3, n_iter=20, n_chains=1, random_state=0).fit(np.ones((20, 3), dtype=int))
+    assert len(set(model.prototypes_.tolist())) == 3
+    assert [c.prototype.row for c in model.explain().clusters] == [model.prototypes_[0]]  # the others have no cases
+
+
 def test_a_pinned_prototype_stays_though_it_belongs_elsewhere():
     weight = np.full((3, 2), 0.0)
     weight[:, 0] = [-np.inf, -np.inf, 0.0]

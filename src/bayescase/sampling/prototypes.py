@@ -85,10 +85,16 @@ def rank_prototypes(posterior: Sequence[tuple[Candidate, ...]], of: Catalogue) -
     taken |= {ranked[0].row for ranked in ranking if ranked}
     for s, found in enumerate(posterior):
         if not ranking[s]:
-            free = [c for c in found if c.row not in taken]
+            free = [c for c in (free_ties_first(c, taken) for c in found) if c.row not in taken]
             ranking[s] = (([c for c in free if of.home[c.row] != NEVER] or free or found)[0],)
             taken.add(ranking[s][0].row)
     return ranking
+
+
+def free_ties_first(of: Candidate, taken: set[int]) -> Candidate:
+    """The same candidate, by a row that stands for no other cluster if one of its ties does not."""
+    ties = tuple(sorted(of.ties, key=taken.__contains__))
+    return Candidate(ties[0], of.probability, ties)
 
 
 def members_first(s: int, found: tuple[Candidate, ...], of: Catalogue, taken: set[int]) -> tuple[Candidate, ...]:
