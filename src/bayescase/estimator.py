@@ -619,8 +619,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         Parameters
         ----------
         names : sequence of str, mapping of int to str, or None, default=None
-            A name for each cluster, or for some of them by their number. None, and clusters that the mapping leaves out, get
-            short names made of what sets them apart; explanations use such names anyway.
+            A name for each cluster, or for some of them by their number. None, a blank, and clusters that the mapping leaves
+            out get short names made of what sets them apart; explanations use such names anyway.
 
         Returns
         -------

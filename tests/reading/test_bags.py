@@ -447,6 +447,15 @@ def test_names_that_features_cannot_have(X, names, message):
         model.name_features(names)
 
 
+def test_advice_on_new_cases_is_nothing_that_only_a_fit_can_do():
+    lists, columns = CaseEncoder().fit({"in": LISTS}), CaseEncoder(bags="all").fit({"a": [1, 0], "b": [0, 1]})
+    with pytest.raises(TableError, match=r"but case 1 has 'egg;rice'; give a list of its items, as in the fit\.$"):
+        lists.transform({"in": [["egg"], "egg;rice"]})
+    with pytest.raises(TableError) as found:
+        columns.transform({"a": [1], "b": ["x"]})
+    assert "feature_types" not in str(found.value)
+
+
 @pytest.mark.filterwarnings("ignore::bayescase.errors.TableWarning")  # of words that a fold does not have
 def test_pipelines_of_texts_in_cross_validation():
     words = sorted({word for text in TALK for word in text.split()})
@@ -609,7 +618,13 @@ WRONG = {
     "named fraction": (SPARSE * 0.5, {"feature_names": ITEMS}, "^Column 'egg' has the value 0.5"),
     "NaN": (SPARSE * np.nan, {}, "^Column 'x0' of the sparse matrix contains NaN or infinity"),
     "infinity": ({"a": [1, np.inf, 0]}, {"bags": "all"}, "^Column 'a' contains infinity"),
-    "word": ({"b": ["1", "yes"]}, {"bags": "all"}, "^Column 'b' is to be read as counts of an item, but has the value 'yes'"),
+    "word": (
+        {"b": ["1", "yes"]},
+        {"bags": "all"},
+        r"^Column 'b' is to be read as counts of an item, but has the value 'yes', which is not a number; if it "
+        r"is no item, make it a feature of its own with feature_types=\{'b': 'category'\}, or if it means missing, say so with "
+        r"missing_values='yes'\.$",
+    ),
     "too many": ({"pay": [3e9, 2e9]}, {"bags": "all"}, r"count 5e\+09 items in all, more than can be computed with"),
     "marks in sparse": (SPARSE, {"missing_values": -1}, "missing_values has the number -1, but a sparse matrix has no missing"),
     "a word among lists": (

@@ -67,10 +67,11 @@ class ItemTally:
     def count(self, columns: Sequence[AnyColumn]) -> np.ndarray:
         """(items so far,) In how many of these cases each item is."""
         if self.how.source == "columns":
-            matrix = count_columns(self.names, columns, self.wishes.markers)
+            matrix = count_columns(self.names, columns, self.wishes.markers, learning=True)
         else:
             cut = cut_of(self.how.source, self.how.separator, self.wishes.stop_words)
-            matrix, _ = count_cells(cells_of(self.names[0], columns[0], self.wishes.markers, cut), self.code)
+            cells = cells_of(self.names[0], columns[0], self.wishes.markers, cut, learning=True)
+            matrix, _ = count_cells(cells, self.code)
         return np.bincount(matrix.indices, minlength=matrix.shape[1])
 
     def learned(self, tables: Sequence[np.ndarray]) -> LearnedBag:
@@ -135,9 +136,11 @@ def count_items(feature: Feature, columns: Sequence[AnyColumn], markers: Sequenc
     return count_cells(cells_of(feature.name, columns[0], markers, cut), code, len(feature.values))
 
 
-def count_columns(names: Sequence[str], columns: Sequence[AnyColumn], markers: Sequence[Marker]) -> Counts:
+def count_columns(
+    names: Sequence[str], columns: Sequence[AnyColumn], markers: Sequence[Marker], learning: bool = False
+) -> Counts:
     """Columns of counts, of zeros and ones or of booleans, as counts; what is missing is none."""
-    matrix = stack([item_column(name, column, markers) for name, column in zip(names, columns, strict=True)])
+    matrix = stack([item_column(name, column, markers, learning) for name, column in zip(names, columns, strict=True)])
     wrong = np.flatnonzero(~is_count(matrix.data))
     if len(wrong):
         raise TableError(
@@ -159,11 +162,15 @@ def count_columns(names: Sequence[str], columns: Sequence[AnyColumn], markers: S
     return matrix.astype(np.int64)
 
 
-def item_column(name: str, column: AnyColumn, markers: Sequence[Marker]) -> SparseColumn:
+def item_column(name: str, column: AnyColumn, markers: Sequence[Marker], learning: bool) -> SparseColumn:
     if isinstance(column, SparseColumn):
         check_sparse_markers(markers)
         return column
-    numbers = forced_numbers(name, plain(column, name, markers), "counts of an item")
+    of_its_own = Advice(
+        "if it is no item, make it a feature of its own with {}", Setting("feature_types", "category", column=name)
+    )
+    ways = [of_its_own] if learning else []  # of a fitted model nothing can be changed
+    numbers = forced_numbers(name, plain(column, name, markers), "counts of an item", *ways)
     check_finite(name, numbers.observed)
     rows = np.flatnonzero(~numbers.missing & (numbers.values != 0))
     return SparseColumn(rows, numbers.values[rows], len(numbers.values))
@@ -197,7 +204,9 @@ def cut_of(source: str, separator: str, stop_words: list[str] | str | None = Non
     return None
 
 
-def cells_of(name: str, column: AnyColumn, markers: Sequence[Marker], cut: Cut | None) -> Iterator[list[str]]:
+def cells_of(
+    name: str, column: AnyColumn, markers: Sequence[Marker], cut: Cut | None, learning: bool = False
+) -> Iterator[list[str]]:
     """The items of each case; none where the cell is missing."""
     for row, cell in enumerate(objects_of(column)):
         if holds_items(cell):
@@ -207,9 +216,10 @@ def cells_of(name: str, column: AnyColumn, markers: Sequence[Marker], cut: Cut |
             yield []
         elif cut is None or isinstance(cell, dict):
             separated = Advice("if it is several items, say what separates them with {}", Setting("bags", ";", column=name))
+            as_fitted = Advice("give a list of its items, as in the fit")
             raise TableTypeError(
                 "Column {column!r} is read as lists of items, but case {row} has {value!r}.",
-                *([separated] if isinstance(cell, str) else []),
+                *([separated if learning else as_fitted] if isinstance(cell, str) else []),
                 column=name,
                 row=row,
                 value=cell,
