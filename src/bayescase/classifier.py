@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -206,6 +206,32 @@ class BayesianCaseClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         """
         memberships = self._memberships(X)
         return self.classifier_.decision_function(memberships)
+
+    def name_features(self, names: Sequence[str]) -> BayesianCaseClassifier:
+        """Give names to the columns of an X that had none, as in `BayesianCaseModel.name_features`.
+
+        Parameters
+        ----------
+        names : sequence of str
+            A name for each column of X.
+
+        Returns
+        -------
+        BayesianCaseClassifier
+            The classifier itself.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from bayescase import BayesianCaseClassifier, BayesianCaseModel
+        >>> X, y = np.array([[0, 1], [1, 0]] * 4), ["left", "right"] * 4
+        >>> classifier = BayesianCaseClassifier(BayesianCaseModel(2, n_iter=40, n_chains=1, random_state=0)).fit(X, y)
+        >>> classifier.name_features(["colour", "size"]).case_model_.feature_types_
+        {'colour': 'integer', 'size': 'integer'}
+        """
+        check_is_fitted(self)
+        self.feature_names_in_ = self.case_model_.name_features(names).feature_names_in_
+        return self
 
     def fold(self, n_clusters: int | None = None, *, tolerance: float = TOLERANCE) -> BayesianCaseClassifier:
         """The same classifier with fewer clusters, those joined that lose least, as in `BayesianCaseModel.fold`.

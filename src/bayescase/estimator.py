@@ -497,6 +497,7 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
                 )
             run = Run(self.fitted_.problem, n_jobs, self.device)
             run.resume(checkpoint)
+        run.problem = run.problem._replace(encoding=self.fitted_.encoding)  # features may have been named since
         run.extend(n_iter, self.burn_in)
         watch = Watch(callback, checkpoint, self.verbose)
         with on_threads(n_jobs, len(run.problem.data.cells.codes)):
@@ -618,8 +619,8 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         Parameters
         ----------
         names : sequence of str, mapping of int to str, or None, default=None
-            A name for each cluster, or for some of them by their number. None, and clusters that the mapping leaves out, get
-            short names made of what sets them apart; explanations use such names anyway.
+            A name for each cluster, or for some of them by their number. None, a blank, and clusters that the mapping leaves
+            out get short names made of what sets them apart; explanations use such names anyway.
 
         Returns
         -------
@@ -636,6 +637,36 @@ class BayesianCaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         check_is_fitted(self)
         made = make_names(self.fitted_)
         self._show(self.fitted_.with_cluster_names(made if names is None else check_cluster_names(names, made)))
+        return self
+
+    def name_features(self, names: Sequence[str]) -> BayesianCaseModel:
+        """Give names to the columns of an X that had none, such as the words of a sparse matrix; `save` keeps them.
+
+        Columns of a data frame have names already, so they are an error.
+
+        Parameters
+        ----------
+        names : sequence of str
+            A name for each column of X, those that were left out included.
+
+        Returns
+        -------
+        BayesianCaseModel
+            The model itself.
+
+        Examples
+        --------
+        >>> from bayescase import BayesianCaseModel
+        >>> from sklearn.feature_extraction.text import CountVectorizer
+        >>> from sklearn.pipeline import make_pipeline
+        >>> texts = ["brakes of a bicycle", "bicycle chain", "brakes and chain", "camera lens", "a lens", "lens of a camera"]
+        >>> pipe = make_pipeline(CountVectorizer(), BayesianCaseModel(2, n_iter=40, n_chains=1, random_state=0)).fit(texts)
+        >>> model = pipe[-1].name_features(pipe[:-1].get_feature_names_out())
+        >>> model.feature_values_
+        [('and', 'bicycle', 'brakes', 'camera', 'chain', 'lens', 'of')]
+        """
+        check_is_fitted(self)
+        self._show(self.fitted_.with_feature_names(names))
         return self
 
     def describe_features(self) -> FeatureTable:

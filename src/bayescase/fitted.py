@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -157,6 +157,11 @@ class Fitted:
         """The same with other names of the rows of the catalogue."""
         return replace(self, case_names=names)
 
+    def with_feature_names(self, names: Sequence[str]) -> Fitted:
+        """The same with names for the columns of a table that had none."""
+        problem = self.problem._replace(encoding=self.encoding.renamed(names))
+        return replace(self, problem=problem, whole=None if self.whole is None else self.whole.with_feature_names(names))
+
     def with_cluster_names(self, names: tuple[str, ...] | None) -> Fitted:
         """The same with other names of the clusters."""
         return replace(self, cluster_names=names)
@@ -242,8 +247,7 @@ class Fitted:
     def prototype_ranking(self) -> list[tuple[Candidate, ...]]:
         """For each cluster the case that stands for it, and after it the other members that were drawn and could."""
         post, data = self.posterior, self.data
-        n_chains, kept = post.p.shape[:2]
-        thin = self.plan.thin
+        (n_chains, kept), thin = post.p.shape[:2], self.plan.thin
         n_draws = max(1, n_chains * kept * thin // max(thin, self.plan.prototypes_every))  # the others repeat one before
         bare, rows = np.full(len(self.homes), NEVER), np.flatnonzero(self.homes == NEVER)
         rows = rows[(data.catalogue.x[rows] >= 0).any(axis=1)]

@@ -13,8 +13,10 @@ import pytest
 from click.testing import CliRunner
 from sklearn.utils import Bunch
 
+from bayescase import BayesianCaseModel, load_recipes
 from bayescase.cli import bench
 from bayescase.cli import main as cli
+from bayescase.explaining.explanation import Explanation
 
 pytest.importorskip("matplotlib", reason="pip install 'bayescase[plots]'")
 from bayescase.experiments import (
@@ -27,6 +29,7 @@ from bayescase.experiments import (
     newsgroups,
     page,
     peers,
+    recipes,
     reproduce,
     sensitivity,
     smiley,
@@ -446,6 +449,14 @@ def test_the_papers_values_are_among_those_tried():
 
 def test_the_command_knows_every_experiment():
     assert list(bench.REPRODUCED) == [*EXPERIMENTS, "all"]
+
+
+def test_what_is_stored_of_recipes_does_not_take_each_cluster_for_the_only_one():
+    fitted = [BayesianCaseModel(S, n_iter=20, n_chains=1, random_state=0).fit(load_recipes().table) for S in (5, 1)]
+    several, one = (Explanation.from_json(recipes.briefly(model.explain()).to_json()) for model in fitted)
+    assert {cluster.card().heading for cluster in several.clusters} == {"more often than elsewhere:"}
+    assert [str(cluster) for cluster in several.clusters] == [str(cluster) for cluster in fitted[0].explain().clusters]
+    assert "there is no other cluster to set it apart from" in str(one.clusters[0])
 
 
 def test_the_papers_recipes_are_read():

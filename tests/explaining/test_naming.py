@@ -75,6 +75,8 @@ def test_names_by_hand_are_used_everywhere(words, tmp_path):
     model.name_clusters(["a", "b", "c"])
     assert [c.name for c in model.explain().clusters] == ["a", "b", "c"]
     assert model.name_clusters().cluster_names_ == list(made)
+    assert model.name_clusters(["", "b", " \n"]).cluster_names_ == [made[0], "b", made[2]], "a blank is no name"
+    assert model.name_clusters({1: ""}).cluster_names_ == list(made)
 
 
 def test_names_of_cases_do_not_forget_those_of_clusters(words):

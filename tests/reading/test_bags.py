@@ -3,6 +3,8 @@
 import json
 import pickle
 import tracemalloc
+import warnings
+from collections import Counter
 
 import numpy as np
 import pandas as pd
@@ -12,9 +14,10 @@ import pytest
 import scipy.sparse
 from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
-from bayescase import BayesianCaseModel, CaseEncoder, ParameterError, TableError
+from bayescase import BayesianCaseClassifier, BayesianCaseModel, CaseEncoder, ParameterError, TableError
 from bayescase.errors import TableWarning
 from bayescase.parameters import params_from_json, params_to_json
 from bayescase.reading.bags import guess_separator
@@ -31,6 +34,7 @@ from .test_any_table import shared
 LISTS = [["egg", "salt"], [], ["rice", "salt", "rice"], None]
 ITEMS = ("egg", "rice", "salt")
 COUNTS = np.array([[1, 0, 1], [0, 0, 0], [0, 2, 1], [0, 0, 0]])
+SPARSE = scipy.sparse.csr_array(COUNTS)
 SHOWN = [("egg", "salt"), (), ("rice", "rice", "salt"), ()]
 
 
@@ -59,6 +63,12 @@ OF_LISTS = {
     "pandas with NaN": pd.DataFrame({"in": [*LISTS[:3], np.nan]}),
     "pandas series": {"in": pd.Series(LISTS)},
     "pandas arrow": pd.DataFrame({"in": pd.Series(LISTS, dtype=pd.ArrowDtype(pa.list_(pa.string())))}),
+    "Counters": {"in": [None if cell is None else Counter(cell) for cell in LISTS]},
+    "pandas Counters": pd.DataFrame({"in": [Counter(cell or ()) for cell in LISTS]}),
+    "mappings": {"in": [{"egg": 1, "salt": True, "rice": 0}, {}, {"rice": 2.0, "salt": 1}, None]},
+    "Counters and lists": {"in": [LISTS[0], {}, Counter(LISTS[2]), None]},
+    "structs of polars": pl.DataFrame({"in": [{"egg": 1, "salt": 1, "rice": None}, {}, {"rice": 2, "salt": 1}, None]}),
+    "structs of pyarrow": pa.table({"in": [{"egg": 1, "salt": 1, "rice": None}, {}, {"rice": 2, "salt": 1}, None]}),
     "polars": pl.DataFrame({"in": LISTS}),
     "pyarrow": pa.table({"in": LISTS}),
     "pyarrow large": pa.table({"in": pa.array(LISTS, type=pa.large_list(pa.large_string()))}),
@@ -389,6 +399,81 @@ def test_names_of_a_vectorizer_in_a_pipeline():
     assert kept["encoder"]["feature_names"].tolist() == names.tolist()
 
 
+TALK = [f"{a} {b} {c}" for a in ("bicycle", "chain") for b in ("brakes", "oil") for c in ("squeak", "rust", "slip")]
+TALK += [f"{a} {b} {c}" for a in ("camera", "lens") for b in ("film", "dust") for c in ("night", "birds", "trip")]
+TOPICS = np.repeat(["rides", "pictures"], 12)
+SMALL = {"n_iter": 40, "n_chains": 1, "random_state": 0}
+
+
+def test_features_without_names_get_them_after_the_fit(tmp_path):
+    pipe = make_pipeline(CountVectorizer(), BayesianCaseModel(2, warm_start=True, **SMALL)).fit(TALK)
+    model, words = pipe[-1], pipe[:-1].get_feature_names_out().tolist()
+    before = pipe.predict_proba(TALK)
+    assert model.name_features(words) is model
+    assert model.feature_values_ == [tuple(words)]
+    assert model.feature_names_in_.tolist() == words == model.encoder_.get_feature_names_out().tolist()
+    assert {d.words for cluster in model.explain().clusters for d in cluster.more_often} <= set(words)
+    assert (pipe.predict_proba(TALK) == before).all()  # and no warning of names
+    assert model.explain_case({"items": [["camera", "film"]]}).cluster == pipe.predict(["camera film"])[0]
+    folded = model.fold(1)
+    model.save(tmp_path / "m")
+    folded.save(tmp_path / "f")
+    for kept in (BayesianCaseModel.load(tmp_path / "m"), BayesianCaseModel.load(tmp_path / "f"), folded, model.more(20)):
+        assert kept.feature_values_ == [tuple(words)]
+    assert folded.name_features(words[::-1]).feature_values_ == [tuple(words[::-1])]
+    assert folded.fitted_.whole.encoding.column_names == words[::-1]
+    assert model.feature_values_ == [tuple(words)]
+
+
+def test_columns_that_were_left_out_have_names_too():
+    X = np.array([[1, 2, 8], [2, 1, 7], [1, 1, 7], [2, 2, 8]] * 2)
+    model = BayesianCaseModel(2, encoder={"feature_types": {1: "drop"}}, **SMALL).fit(X)
+    assert model.name_features(["a", "b", "c"]).feature_types_ == {"a": "integer", "c": "integer"}
+
+
+@pytest.mark.parametrize(
+    ("X", "names", "message"),
+    [
+        (SPARSE, ["a", "b"], r"^names has 2 names, but the data has 3 columns\.$"),
+        (SPARSE, "abc", "^names must be a list of words, not 'abc'"),
+        (SPARSE, ["a", "b", "a"], r"^names has the name 'a' twice\.$"),
+        ({"in": LISTS}, ["out"], r"^The columns of X have names; rename them there, and fit again\.$"),
+    ],
+)
+def test_names_that_features_cannot_have(X, names, message):
+    with warnings.catch_warnings(action="ignore"):  # two cases are empty
+        model = BayesianCaseModel(2, **SMALL).fit(X)
+    with pytest.raises(ParameterError, match=message):
+        model.name_features(names)
+
+
+def test_advice_on_new_cases_is_nothing_that_only_a_fit_can_do():
+    lists, columns = CaseEncoder().fit({"in": LISTS}), CaseEncoder(bags="all").fit({"a": [1, 0], "b": [0, 1]})
+    with pytest.raises(TableError, match=r"but case 1 has 'egg;rice'; give a list of its items, as in the fit\.$"):
+        lists.transform({"in": [["egg"], "egg;rice"]})
+    with pytest.raises(TableError) as found:
+        columns.transform({"a": [1], "b": ["x"]})
+    assert "feature_types" not in str(found.value)
+
+
+@pytest.mark.filterwarnings("ignore::bayescase.errors.TableWarning")  # of words that a fold does not have
+def test_pipelines_of_texts_in_cross_validation():
+    words = sorted({word for text in TALK for word in text.split()})
+    named = BayesianCaseModel(2, encoder={"feature_names": words}, **SMALL)
+    fixed = CountVectorizer(vocabulary=words, binary=True)
+    assert np.isfinite(cross_val_score(make_pipeline(fixed, named), TALK, cv=3)).all()
+    for steps in (
+        (fixed, BayesianCaseClassifier(named)),
+        (CountVectorizer(), BayesianCaseClassifier(BayesianCaseModel(2, **SMALL))),
+    ):
+        assert cross_val_score(make_pipeline(*steps), TALK, TOPICS, cv=3).mean() > 0.7
+    pipe = make_pipeline(CountVectorizer(), BayesianCaseClassifier(BayesianCaseModel(2, **SMALL))).fit(TALK, TOPICS)
+    classifier = pipe[-1].name_features(pipe[:-1].get_feature_names_out())
+    assert classifier.feature_names_in_.tolist() == words
+    assert classifier.case_model_.feature_values_ == [tuple(words)]
+    assert any(word in str(classifier.explain(pipe[:-1].transform(["camera film"]))[0]) for word in words)
+
+
 # --- the encoder ------------------------------------------------------------------------------------------------------------
 
 
@@ -522,7 +607,6 @@ def test_hostile_json_is_refused(change):
 
 # --- wrong input ----------------------------------------------------------------------------------------------------------
 
-SPARSE = scipy.sparse.csr_array(COUNTS)
 NO_COUNT = (
     r"which does not count an item of a bag; give counts, not weights such as tf-idf, or read columns as absent \(zero\) or "
     r"present \(anything else\) with feature_types='count'\.$"
@@ -534,7 +618,13 @@ WRONG = {
     "named fraction": (SPARSE * 0.5, {"feature_names": ITEMS}, "^Column 'egg' has the value 0.5"),
     "NaN": (SPARSE * np.nan, {}, "^Column 'x0' of the sparse matrix contains NaN or infinity"),
     "infinity": ({"a": [1, np.inf, 0]}, {"bags": "all"}, "^Column 'a' contains infinity"),
-    "word": ({"b": ["1", "yes"]}, {"bags": "all"}, "^Column 'b' is to be read as counts of an item, but has the value 'yes'"),
+    "word": (
+        {"b": ["1", "yes"]},
+        {"bags": "all"},
+        r"^Column 'b' is to be read as counts of an item, but has the value 'yes', which is not a number; if it "
+        r"is no item, make it a feature of its own with feature_types=\{'b': 'category'\}, or if it means missing, say so with "
+        r"missing_values='yes'\.$",
+    ),
     "too many": ({"pay": [3e9, 2e9]}, {"bags": "all"}, r"count 5e\+09 items in all, more than can be computed with"),
     "marks in sparse": (SPARSE, {"missing_values": -1}, "missing_values has the number -1, but a sparse matrix has no missing"),
     "a word among lists": (
@@ -543,8 +633,11 @@ WRONG = {
         NO_LIST + r"'y'; if it is several items, say what separates them with bags=",
     ),
     "a number among lists": ({"a": [["x"], 2]}, {}, NO_LIST + r"2\.$"),
-    "an object among lists": ({"a": [["x"], {"y": 1}]}, {"bags": {"a": ";"}}, "but case 1 has {'y': 1}"),
+    "an object among lists": ({"a": [["x"], {"y": "z"}]}, {"bags": {"a": ";"}}, "but case 1 has {'y': 'z'}"),
     "words": ({"a": [None, "y"]}, {"feature_types": "bag"}, NO_LIST + "'y'; if it is several items"),
+    "negative count": ({"a": [["x"], {"y": -1}]}, {}, "^Column 'a', case 1: 'y' is there -1 times; counts of items are whole"),
+    "half a count": ({"a": [{"x": 0.5}]}, {}, "case 0: 'x' is there 0.5 times"),
+    "endless count": ({"a": [{"x": np.inf}]}, {}, "case 0: 'x' is there inf times"),
     "nested": ({"a": [["x"], [["y"]]]}, {}, r"^Column 'a', case 1: an item must be a word or a number, not \['y'\]\.$"),
     "array of two dimensions": ({"a": [np.eye(2)]}, {}, r"case 0: an item must be a word or a number, not \[1.0, 0.0\]"),
     "infinite item": ({"a": [[np.inf]]}, {}, "^Column 'a' contains infinity"),

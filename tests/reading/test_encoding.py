@@ -3,6 +3,7 @@
 import datetime
 import re
 import warnings
+from collections import Counter
 from decimal import Decimal
 
 import numpy as np
@@ -358,6 +359,12 @@ def test_values_of_the_catalogue_count_too():
 # --- errors and warnings ----------------------------------------------------------------------------------------------
 
 
+NO_COLUMN = (
+    r"^X has no columns: if each case is a list of items, give \{'items': X\}; if each is a text, give \{'text': X\} with "
+    r"encoder=\{'texts': 'text'\}\.$"
+)
+
+
 @pytest.mark.parametrize(
     ("X", "error", "message"),
     [
@@ -387,11 +394,23 @@ def test_values_of_the_catalogue_count_too():
         (pl.DataFrame({"bad": [datetime.time(1), None]}), ValueError, "Column 'bad' holds dates or times"),
         (pl.DataFrame({"bad": [datetime.date(2020, 1, 1)]}), ValueError, "Column 'bad' holds dates or times"),
         ({"bad": np.array([1j, 2])}, ValueError, "Complex data not supported: column 'bad'"),
-        ({"bad": [{"x": 1}, {"x": 2}]}, TypeError, r"^Column 'bad': argument must be a string or a number, got dict\.$"),
+        ({"bad": [{"x": "a"}, {"x": "b"}]}, TypeError, r"^Column 'bad': argument must be a string or a number, got dict\.$"),
         ({"bad": [10**400, 1, 1]}, ValueError, "Column 'bad' has whole numbers that are too large"),
         (pl.LazyFrame({"a": [1, 2]}), TypeError, r"X is a LazyFrame.*collect\(\) it first"),
         (np.zeros((2, 2, 2)), ValueError, "dim 3"),
         (np.zeros(3), ValueError, "2D array"),
+        (["a cat", "a dog"], ValueError, NO_COLUMN),
+        (pd.Series(["a cat", "a dog"]), ValueError, NO_COLUMN),
+        (pd.Series([["a", "b"], ["c"]]), ValueError, NO_COLUMN),
+        (pl.Series([["a", "b"], ["c"]]), ValueError, NO_COLUMN),
+        ([{"a", "b"}, {"c"}], ValueError, NO_COLUMN),
+        ([Counter("ab"), None], ValueError, NO_COLUMN),
+        (
+            [["a", "b"], None, ["c"]],
+            ValueError,
+            r"^The rows have different lengths; .* every feature; if each row is a list of items, give \{'items': X\}\.$",
+        ),
+        ([[1, 2], [3]], ValueError, r"^The rows have different lengths; give every case a value or None for every feature\.$"),
         (pd.Series([1, 2]), ValueError, "2-dimensional"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), ValueError, "unique column names"),
         (None, ValueError, "2D array"),

@@ -156,7 +156,7 @@ def test_rows_are_the_prototypes_values(sampler):
     K = np.array([[1.0, 0.5, 0.0], [0.0, 1.0, 0.25], [0.75, 0.0, 0.0]])
     for prototype in range(3):
         pins = {
-            "prototypes": {0: prototype, 1: 0},
+            "prototypes": {0: prototype, 1: 3},
             "subspaces": {0: {0: True}, 1: {0: False}},
             "cases": dict.fromkeys(range(12), 1) | {0: 0},
         }

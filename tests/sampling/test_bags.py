@@ -136,8 +136,8 @@ def test_an_empty_case_is_no_candidate():
     model = BayesianCaseModel(2, **QUICK).fit({"items": bags})
     drawn = {c.row for ranked in model.prototype_probabilities_ for c in ranked}
     assert all(bags[row] for row in drawn)
-    pinned = BayesianCaseModel(2, **QUICK).fit({"items": bags}, pins={"prototypes": {0: 1}})
-    assert pinned.prototypes_[0] == 1  # who says so means it
+    with pytest.raises(ParameterError, match=r"^pins\['prototypes'\] names the candidate 1, which has no value at all"):
+        BayesianCaseModel(2, **QUICK).fit({"items": bags}, pins={"prototypes": {0: 1}})
 
 
 @pytest.mark.filterwarnings("ignore:Rows? .* no value at all")

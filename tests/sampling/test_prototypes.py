@@ -46,8 +46,9 @@ def test_of_members_that_are_as_probable_the_most_typical_is_chosen():
     of = catalogue_of([0, 0, 0], values=[[0.1], [0.3], [0.6]])
     assert chosen(posterior, of) == [1]  # 2 is more typical, but clearly less probable
     assert chosen(posterior, of._replace(n_draws=10**6)) == [0]
-    flat = [drawn((0, 0.04), (1, 0.03), (2, 0.01))]
-    assert chosen(flat, of) == [1]  # 2 has less than half
+    flat = [drawn((0, 0.04), (1, 0.035), (2, 0.03))]
+    assert chosen(flat, of) == [1]  # 2 has less than 0.8 of the most, though it is within two standard errors
+    assert [c.row for c in rank_prototypes(flat, of)[0]] == [1, 0, 2]
 
 
 def texts(copied, *words):
@@ -65,7 +66,8 @@ def test_of_texts_as_probable_the_one_that_has_most_of_what_is_copied_is_chosen(
     of = texts([0.03, 0.08, 0.04, 0.04, 0.0], [0], [1, 2], [1, 3, 4], [0, 1])
     posterior = [drawn((0, 0.05), (1, 0.05), (2, 0.04), (3, 0.04))]
     assert copied_if_had(0, posterior[0], of).tolist() == pytest.approx([0.03 / 0.09, 0.08 / 0.13, 0.8, 1.0, 0.0])
-    assert chosen(posterior, of) == [1]  # 2 has as much, but a word that says nothing besides
+    near = [drawn((0, 0.05), (1, 0.05), (2, 0.045), (3, 0.045))]
+    assert chosen(near, of) == [1]  # 2 has as much, but a word that says nothing besides
     assert chosen([drawn((3, 0.05), (0, 0.05))], of) == [3]
 
 
@@ -106,6 +108,16 @@ def test_if_no_member_was_drawn_the_most_typical_one_stands_for_the_cluster():
 def test_a_cluster_without_members_takes_the_most_probable_case_that_is_free():
     posterior = [drawn((0, 1.0)), drawn((0, 0.6), (1, 0.3), (2, 0.1)), drawn((0, 0.9), (1, 0.1))]
     assert chosen(posterior, catalogue_of([0, 0, 0], values=np.full((3, 3), 0.5))) == [0, 1, 0]  # nothing else was drawn
+
+
+@pytest.mark.filterwarnings("ignore:Features .* have one value only")
+def test_clusters_without_members_show_other_ties():
+    equal = (Candidate(0, 1.0, (0, 1, 2)),)
+    assert chosen([equal, equal, equal], catalogue_of([0, 0, 0], values=np.full((3, 3), 0.5))) == [0, 1, 2]
+    assert chosen([equal] * 4, catalogue_of([0, 0, 0], values=np.full((3, 4), 0.5))) == [0, 1, 2, 0]  # there are no more
+    model = BayesianCaseModel(3, n_iter=20, n_chains=1, random_state=0).fit(np.ones((20, 3), dtype=int))
+    assert len(set(model.prototypes_.tolist())) == 3
+    assert [c.prototype.row for c in model.explain().clusters] == [model.prototypes_[0]]  # the others have no cases
 
 
 def test_a_pinned_prototype_stays_though_it_belongs_elsewhere():

@@ -240,6 +240,11 @@ WRONG = [
     ({"pins": {"prototypes": {0: 60}}}, r"pins\['prototypes'\] names the candidate 60"),
     ({"pins": {"prototypes": {0: [1, 2]}}}, r"names the candidate \[1, 2\]"),
     ({"pins": {"prototypes": {3: 0}}}, "names the cluster 3"),
+    ({"pins": {"prototypes": {2: 7, 0: 7}}}, "the candidate 7 for the clusters 2 and 0; each needs one of its own"),
+    (
+        {"pins": {"prototypes": {0: 1}}, "candidates": pd.DataFrame({name: [0, np.nan] for name in "abcdef"})},
+        r"^pins\['prototypes'\] names the candidate 1, which has no value at all",
+    ),
     ({"pins": {"prototypes": [5, 6, 7]}}, r"pins\['prototypes'\] must be a mapping"),
     (
         {"pins": {"prototypes": {0: 5}}, "candidates": pd.DataFrame({name: [0, 1] for name in "abcdef"})},

@@ -82,7 +82,7 @@ def fit(recipes, alpha, settings, seed):
 
 def briefly(explained: ModelExplanation) -> ModelExplanation:
     """What the figure shows of it."""
-    clusters = (replace(of, contrasts=(), criticisms=(), candidates=of.candidates[:1]) for of in explained.clusters)
+    clusters = (replace(of, contrasts=(), criticisms=(), candidates=of.stand_ins) for of in explained.clusters)
     return replace(explained, clusters=tuple(clusters))
 
 

@@ -76,6 +76,7 @@ def make_cluster(view: View, s: int) -> ClusterExplanation:
         unsaid=int((copied & ~view.keys(s)).sum()),
         contrasts=tuple(Contrast(t, view.names[t], against(view, s, t)) for t in most_alike(view, s, others)),
         criticisms=criticise(view, s),
+        alone=not others,
     )
 
 

@@ -83,6 +83,8 @@ class ClusterExplanation(Explanation):
         With every other cluster that has cases; the 20 most alike if there are more.
     criticisms : tuple of Criticism
         Members that the prototype explains badly, the worst first.
+    alone : bool
+        Is it the only cluster that has cases?
     """
 
     cluster: int
@@ -99,6 +101,7 @@ class ClusterExplanation(Explanation):
     unsaid: int
     contrasts: tuple[Contrast, ...]
     criticisms: tuple[Criticism, ...]
+    alone: bool = False
 
     @property
     def title(self) -> str:
@@ -167,7 +170,7 @@ class ClusterExplanation(Explanation):
             more=len(others) - len(shared) if shared else len(self.more_often) - len(has),
             rare=self.rare[:RARE],
             items=tuple((f.name, f.key) for f in sorted(present, key=lambda f: not f.key)),
-            alone=not self.contrasts,
+            alone=self.alone,
         )
 
     def __str__(self) -> str:

@@ -78,11 +78,16 @@ def check_cluster_names(names: Any, made: Sequence[str]) -> tuple[str, ...]:
         wrong = [s for s in names if not is_int(s) or not 0 <= s < S]
         if wrong:
             raise ParameterError("There is no cluster {s!r} to name: the model has {n}, counted from 0.", s=wrong[0], n=S)
-        return tuple(made[s] if names.get(s) is None else clean(names[s]) for s in range(S))
+        return tuple(name_or(names.get(s), made[s]) for s in range(S))
     if isinstance(names, str) or not (isinstance(names, Sequence) or hasattr(names, "__array__")):
         raise ParameterError(
             "names of clusters must be a list or a mapping from clusters to names, not {value!r}.", value=names
         )
     if len(names) != S:
         raise ParameterError("There are {n} names, but the model has {S} clusters.", n=len(names), S=S)
-    return tuple(own if name is None else clean(name) for name, own in zip(names, made, strict=True))
+    return tuple(name_or(name, own) for name, own in zip(names, made, strict=True))
+
+
+def name_or(name: object, made: str) -> str:
+    """A blank is no name."""
+    return (clean(name) if name is not None else "") or made

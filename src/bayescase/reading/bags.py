@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import repeat
 from typing import Any, NamedTuple, TypeAlias
 
 import narwhals.stable.v2 as nw
@@ -15,7 +16,7 @@ from ..errors import Advice, Setting, TableError, TableTypeError, TableWarning
 from ..state import Cells
 from .features import SEPARATORS, Feature, check_finite, check_sparse_markers, forced_numbers, is_count
 from .rules import Items
-from .tables import INFINITE, LISTS, AnyColumn, Marker, SparseColumn, is_marked, is_missing, plain, stack, word
+from .tables import INFINITE, LISTS, AnyColumn, Marker, SparseColumn, holds_items, is_marked, is_missing, plain, stack, word
 
 MOST_CELLS = 2**31 - 1  # cells of a cluster are counted in 32 bits
 UNSEEN, IGNORED = -1, -2  # in place of the codes of items
@@ -66,10 +67,11 @@ class ItemTally:
     def count(self, columns: Sequence[AnyColumn]) -> np.ndarray:
         """(items so far,) In how many of these cases each item is."""
         if self.how.source == "columns":
-            matrix = count_columns(self.names, columns, self.wishes.markers)
+            matrix = count_columns(self.names, columns, self.wishes.markers, learning=True)
         else:
             cut = cut_of(self.how.source, self.how.separator, self.wishes.stop_words)
-            matrix, _ = count_cells(cells_of(self.names[0], columns[0], self.wishes.markers, cut), self.code)
+            cells = cells_of(self.names[0], columns[0], self.wishes.markers, cut, learning=True)
+            matrix, _ = count_cells(cells, self.code)
         return np.bincount(matrix.indices, minlength=matrix.shape[1])
 
     def learned(self, tables: Sequence[np.ndarray]) -> LearnedBag:
@@ -134,9 +136,11 @@ def count_items(feature: Feature, columns: Sequence[AnyColumn], markers: Sequenc
     return count_cells(cells_of(feature.name, columns[0], markers, cut), code, len(feature.values))
 
 
-def count_columns(names: Sequence[str], columns: Sequence[AnyColumn], markers: Sequence[Marker]) -> Counts:
+def count_columns(
+    names: Sequence[str], columns: Sequence[AnyColumn], markers: Sequence[Marker], learning: bool = False
+) -> Counts:
     """Columns of counts, of zeros and ones or of booleans, as counts; what is missing is none."""
-    matrix = stack([item_column(name, column, markers) for name, column in zip(names, columns, strict=True)])
+    matrix = stack([item_column(name, column, markers, learning) for name, column in zip(names, columns, strict=True)])
     wrong = np.flatnonzero(~is_count(matrix.data))
     if len(wrong):
         raise TableError(
@@ -158,11 +162,15 @@ def count_columns(names: Sequence[str], columns: Sequence[AnyColumn], markers: S
     return matrix.astype(np.int64)
 
 
-def item_column(name: str, column: AnyColumn, markers: Sequence[Marker]) -> SparseColumn:
+def item_column(name: str, column: AnyColumn, markers: Sequence[Marker], learning: bool) -> SparseColumn:
     if isinstance(column, SparseColumn):
         check_sparse_markers(markers)
         return column
-    numbers = forced_numbers(name, plain(column, name, markers), "counts of an item")
+    of_its_own = Advice(
+        "if it is no item, make it a feature of its own with {}", Setting("feature_types", "category", column=name)
+    )
+    ways = [of_its_own] if learning else []  # of a fitted model nothing can be changed
+    numbers = forced_numbers(name, plain(column, name, markers), "counts of an item", *ways)
     check_finite(name, numbers.observed)
     rows = np.flatnonzero(~numbers.missing & (numbers.values != 0))
     return SparseColumn(rows, numbers.values[rows], len(numbers.values))
@@ -196,24 +204,44 @@ def cut_of(source: str, separator: str, stop_words: list[str] | str | None = Non
     return None
 
 
-def cells_of(name: str, column: AnyColumn, markers: Sequence[Marker], cut: Cut | None) -> Iterator[list[str]]:
+def cells_of(
+    name: str, column: AnyColumn, markers: Sequence[Marker], cut: Cut | None, learning: bool = False
+) -> Iterator[list[str]]:
     """The items of each case; none where the cell is missing."""
     for row, cell in enumerate(objects_of(column)):
-        if isinstance(cell, LISTS):
-            yield list(words_of(cell.tolist() if isinstance(cell, np.ndarray) else cell, name, row, markers))
+        if holds_items(cell):
+            items = repeated(cell, name, row) if isinstance(cell, dict) else cell
+            yield list(words_of(items.tolist() if isinstance(items, np.ndarray) else items, name, row, markers))
         elif is_missing(cell) or is_marked(cell, markers):
             yield []
         elif cut is None or isinstance(cell, dict):
             separated = Advice("if it is several items, say what separates them with {}", Setting("bags", ";", column=name))
+            as_fitted = Advice("give a list of its items, as in the fit")
             raise TableTypeError(
                 "Column {column!r} is read as lists of items, but case {row} has {value!r}.",
-                *([separated] if isinstance(cell, str) else []),
+                *([separated if learning else as_fitted] if isinstance(cell, str) else []),
                 column=name,
                 row=row,
                 value=cell,
             )
         else:
             yield cut(word(cell))
+
+
+def repeated(counts: dict[Any, Any], name: str, row: int) -> Iterator[Any]:
+    """The items of a Counter, each as often as it says."""
+    for item, times in counts.items():
+        if is_missing(times):
+            continue
+        if not 0 <= times <= MOST_CELLS or times != int(times):
+            raise TableError(
+                "Column {column!r}, case {row}: {item!r} is there {value!r} times; counts of items are whole and at least 0.",
+                column=name,
+                row=row,
+                item=item,
+                value=times,
+            )
+        yield from repeat(item, int(times))
 
 
 def words_of(items: Iterable[Any], name: str, row: int, markers: Sequence[Marker]) -> Iterator[str]:

@@ -18,7 +18,7 @@ from .bags import from_cells, to_cells
 from .encoding import Encoding, FeatureTable, describe
 from .features import Feature
 from .rules import Asked
-from .tables import Marker, Table, TableLike, check_columns, read
+from .tables import Marker, Table, TableLike, check_columns, holds_items, read
 
 ColumnKey: TypeAlias = str | int  # name or position
 OneBins: TypeAlias = int | tuple[str, int] | Sequence[float]
@@ -396,7 +396,7 @@ def is_column(value: Any, bag: bool) -> bool:
     """Is it a column of cases? A list of words may also be the items of one case, if the feature is a bag."""
     if isinstance(value, (str, bytes, set, frozenset)) or not hasattr(value, "__len__"):
         return False
-    return not bag or any(isinstance(each, (list, tuple, set, frozenset, np.ndarray)) for each in value)
+    return not bag or (not isinstance(value, dict) and any(map(holds_items, value)))
 
 
 def note_on_unseen(n: int, encoding: Encoding) -> TableWarning:

@@ -26,6 +26,7 @@ from .rules import (
     Asked,
     Items,
     Rule,
+    check_column_names,
     check_markers,
     check_min_cases,
     check_stop_words,
@@ -287,6 +288,14 @@ class Encoding:
             own = tuple(islice(called, feature.width))
             features.append(replace(feature, values=own) if feature.source == "columns" else replace(feature, name=own[0]))
         return Encoding(features, wanted, self.markers)
+
+    def renamed(self, names: Any) -> Encoding:
+        """The same under names that a person gives to columns that have none in the table."""
+        if self.wanted.own_names:
+            raise ParameterError("The columns of X have names; rename them there, and fit again.")
+        encoding = self.named(check_column_names("names", names, self.wanted.width))
+        check_names(encoding.features)
+        return encoding
 
     @cached_property
     def _places(self) -> dict[Any, int]:

@@ -368,14 +368,15 @@ def sortable(value: Value) -> tuple[int, Any, str]:
     return (0, value, "") if isinstance(value, Real) and not isinstance(value, bool) else (1, 0, str(value))
 
 
-def forced_numbers(name: str, column: Column, type_: str) -> Column:
-    """The column as numbers, because the user says so; a word that is no number is an error."""
+def forced_numbers(name: str, column: Column, type_: str, *ways: Advice) -> Column:
+    """The column as numbers, because the user says so; a word that is no number is an error, with these ways out."""
     numbers = to_numbers(column)
     lost = numbers.missing & ~column.missing
     if lost.any():
         value = column.values[lost][0]
         raise TableError(
             "Column {column!r} is to be read as {type}, but has the value {value!r}, which is not a number.",
+            *ways,
             Advice("if it means missing, say so with {}", Setting("missing_values", value)),
             column=name,
             type=type_,

@@ -250,27 +250,27 @@ def with_names(table: Table, feature_names: Any) -> Table:
     """The table with the names that the user gives to columns that have none."""
     if feature_names is None:
         return table
-    given = list(feature_names) if np.iterable(feature_names) and not isinstance(feature_names, str) else [None]
-    if not all(isinstance(name, str) for name in given):
-        raise ParameterError(
-            "{parameter} must be a list of words, not {value!r}.", parameter="feature_names", value=feature_names
-        )
-    names = [str(name) for name in given]
-    if len(names) != len(table.columns):
-        raise ParameterError(
-            "{parameter} has {n} names, but the data has {width} columns.",
-            parameter="feature_names",
-            n=len(names),
-            width=len(table.columns),
-        )
+    names = check_column_names("feature_names", feature_names, len(table.columns))
     if table.names not in (None, names):
         raise ParameterError(
             "{parameter} differs from the names that the columns have; leave it out.", parameter="feature_names"
         )
+    return table._replace(names=names)
+
+
+def check_column_names(parameter: str, given: Any, width: int) -> list[str]:
+    """A different name for each column."""
+    names = list(given) if np.iterable(given) and not isinstance(given, str) else [None]
+    if not all(isinstance(name, str) for name in names):
+        raise ParameterError("{parameter} must be a list of words, not {value!r}.", parameter=parameter, value=given)
+    if len(names) != width:
+        raise ParameterError(
+            "{parameter} has {n} names, but the data has {width} columns.", parameter=parameter, n=len(names), width=width
+        )
     twice = [name for name, times in Counter(names).items() if times > 1]
     if twice:
-        raise ParameterError("{parameter} has the name {value!r} twice.", parameter="feature_names", value=twice[0])
-    return table._replace(names=names)
+        raise ParameterError("{parameter} has the name {value!r} twice.", parameter=parameter, value=twice[0])
+    return [str(name) for name in names]
 
 
 # --- values of parameters ------------------------------------------------------------------------------------------------

@@ -20,9 +20,13 @@ from numpy.typing import ArrayLike
 
 from ..errors import Advice, Setting, TableError, TableTypeError
 
+NO_COLUMN = (  # braces that stay are doubled
+    "X has no columns: if each case is a list of items, give {{'items': X}}; if each is a text, give {{'text': X}} with "
+    "encoder={{'texts': 'text'}}."
+)
 INFINITE = "Column {column!r} contains infinity; only finite numbers and missing cells can be used."
 TIMES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
-LISTS = (list, tuple, set, frozenset, np.ndarray)  # cells that hold items of a bag
+LISTS = (list, tuple, set, frozenset, np.ndarray)  # cells that hold items of a bag; see also `holds_items`
 NESTED = (dict, *LISTS)
 EXACT = 2**53  # up to here floats tell whole numbers apart
 INT64 = 2**63
@@ -172,8 +176,16 @@ def read(X: Any) -> Table:
         raise TableTypeError("X is a {kind}, a table not yet computed: collect() it first.", kind=type(X).__name__)
     from sklearn.utils.validation import check_array
 
-    X = check_array(as_array(X), dtype=None, ensure_all_finite=False)
-    return Table(None, [X[:, j] for j in range(X.shape[1])], X.shape[0])
+    array = as_array(X)
+    check_no_bag(array)
+    array = check_array(array, dtype=None, ensure_all_finite=False)
+    return Table(None, [array[:, j] for j in range(array.shape[1])], array.shape[0])
+
+
+def check_no_bag(array: Any) -> None:
+    """Texts, or lists of items, without a column around them: scikit-learn would print them and advise to reshape them."""
+    if len(array.shape) == 1 and any(isinstance(cell, (str, dict, *LISTS)) for cell in np.asarray(array, dtype=object)):
+        raise TableError(NO_COLUMN)
 
 
 def is_on_gpu(X: Any) -> bool:
@@ -244,7 +256,7 @@ def one_column(column: Any, name: Any) -> AnyColumn:
     series = nw.from_native(column, series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
         return unpacked(series)
-    if isinstance(column, (list, tuple)) and any(isinstance(cell, LISTS) for cell in column):
+    if isinstance(column, (list, tuple)) and any(holds_items(cell) for cell in column):
         return np.fromiter(column, dtype=object, count=len(column))
     array: np.ndarray = as_array(column)
     if array.ndim != 1:
@@ -263,13 +275,20 @@ def unpacked(series: nw.Series[Any]) -> AnyColumn:
     return SparseColumn(rows[stored != 0], stored[stored != 0], len(cells))
 
 
+def holds_items(cell: Any) -> bool:
+    """Is it a list, a set, a tuple or an array of items, or does it say how often it has each, as a Counter does?"""
+    if isinstance(cell, dict):
+        return all(isinstance(times, Real) or is_missing(times) for times in cell.values())
+    return isinstance(cell, LISTS)
+
+
 def has_lists(column: AnyColumn) -> bool:
-    """Is there a cell that is a list, a set, a tuple or an array?"""
+    """Is there a cell that holds items?"""
     if isinstance(column, nw.Series):
         if column.dtype in (nw.List, nw.Array):
             return True
-        return column.dtype in (nw.Object, nw.Unknown) and any(isinstance(cell, LISTS) for cell in column.to_list())
-    return not isinstance(column, SparseColumn) and column.dtype == object and any(isinstance(cell, LISTS) for cell in column)
+        return column.dtype in (nw.Object, nw.Unknown, nw.Struct) and any(map(holds_items, column.to_list()))
+    return not isinstance(column, SparseColumn) and column.dtype == object and any(map(holds_items, column))
 
 
 def as_array(values: Any) -> Any:
@@ -283,7 +302,11 @@ def as_array(values: Any) -> Any:
     try:
         array = np.asarray(values)
     except ValueError:  # NumPy speaks of inhomogeneous shapes
-        raise TableError("The rows have different lengths; give every case a value or None for every feature.") from None
+        words = any(isinstance(cell, str) for row in values if isinstance(row, LISTS) for cell in row)
+        raise TableError(
+            "The rows have different lengths; give every case a value or None for every feature.",
+            *([Advice("if each row is a list of items, give {{'items': X}}")] if words else []),
+        ) from None
     return np.array(values, dtype=object) if isinstance(values, (list, tuple)) and array.dtype.kind in "US" else array
 
 

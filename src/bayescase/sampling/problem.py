@@ -340,7 +340,7 @@ def check_prior_of_rows(given: Given, settings: Settings, catalogue: Codes, q: n
         return Held(weight, None, None)
     pins = check_pins(given.pins)
     if pins["prototypes"]:
-        weight = pin_prototypes(pins["prototypes"], np.ones((M, 1)) if weight is None else weight, S)
+        weight = pin_prototypes(pins["prototypes"], np.ones((M, 1)) if weight is None else weight, S, catalogue)
     z_held = pin_cases(pins["cases"], N, S) if pins["cases"] else None
     return Held(weight, z_held, pin_subspaces(pins["subspaces"], S, encoding) if pins["subspaces"] else None)
 
@@ -372,13 +372,28 @@ def check_pins(pins: Any) -> dict[str, Mapping[Any, Any]]:
     return parts
 
 
-def pin_prototypes(prototypes: Mapping[Any, Any], weight: np.ndarray, S: int) -> np.ndarray:
-    """A pinned prototype is one of weight 1 among weights 0."""
-    M = len(weight)
+def pin_prototypes(prototypes: Mapping[Any, Any], weight: np.ndarray, S: int, catalogue: Codes) -> np.ndarray:
+    """A pinned prototype is one of weight 1 among weights 0. It has a value, and is the prototype of one cluster."""
+    M, of = len(weight), dict[int, int]()
     weight = np.repeat(weight, S // weight.shape[1], axis=1)
     for s, m in prototypes.items():
-        index_of(s, S, "prototypes", "cluster")
-        weight[:, s] = np.arange(M) == index_of(m, M, "prototypes", "candidate")
+        cluster, row = index_of(s, S, "prototypes", "cluster"), index_of(m, M, "prototypes", "candidate")
+        if not catalogue.take([row]).known[0]:
+            raise ParameterError(
+                "{parameter} names the candidate {value}, which has no value at all, so nothing could be copied from it.",
+                parameter=Setting("pins", column="prototypes"),
+                value=row,
+            )
+        if row in of:
+            raise ParameterError(
+                "{parameter} names the candidate {value} for the clusters {first} and {second}; each needs one of its own.",
+                parameter=Setting("pins", column="prototypes"),
+                value=row,
+                first=of[row],
+                second=cluster,
+            )
+        of[row] = cluster
+        weight[:, cluster] = np.arange(M) == row
     return weight
 
 

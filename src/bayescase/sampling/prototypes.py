@@ -13,6 +13,7 @@ from .posterior import may_be_among
 
 NEVER = -1  # the home of a case that may not stand for any cluster
 LEAST_COPIED = 0.5  # values of a member that are copied, so that it says something
+NEAR = 0.8  # of the probability of the most probable member: one that has it may stand for the cluster in its place
 EQUAL = 0.95  # of what is copied from the best one
 TINY = 1e-300
 
@@ -69,10 +70,10 @@ def rank_prototypes(posterior: Sequence[tuple[Candidate, ...]], of: Catalogue) -
     """For each cluster the case that stands for it, and after it the other members that could, the most probable first.
 
     The most probable member stands for its cluster. If others are nearly as probable (within two standard errors, and at least
-    half as probable), the one does from which most of the cluster would be copied: see `best_example`. If no member was drawn,
-    all are compared. A member of which nothing would be copied, or in which nothing is present, stands for its cluster only if
-    all are like that. A cluster without a member that may be chosen takes the most probable case that stands for no other
-    cluster. A pinned prototype stays.
+    0.8 times as probable), the one does from which most of the cluster would be copied: see `best_example`. If no member was
+    drawn, all are compared. A member of which nothing would be copied, or in which nothing is present, stands for its cluster
+    only if all are like that. A cluster without a member that may be chosen takes the most probable case that stands for no
+    other cluster. A pinned prototype stays.
     """
     pinned = {s: found[0] for s, found in enumerate(posterior) if (of.prior(s) > -np.inf).sum() == 1}
     taken = {candidate.row for candidate in pinned.values()}
@@ -84,10 +85,16 @@ def rank_prototypes(posterior: Sequence[tuple[Candidate, ...]], of: Catalogue) -
     taken |= {ranked[0].row for ranked in ranking if ranked}
     for s, found in enumerate(posterior):
         if not ranking[s]:
-            free = [c for c in found if c.row not in taken]
+            free = [c for c in (free_ties_first(c, taken) for c in found) if c.row not in taken]
             ranking[s] = (([c for c in free if of.home[c.row] != NEVER] or free or found)[0],)
             taken.add(ranking[s][0].row)
     return ranking
+
+
+def free_ties_first(of: Candidate, taken: set[int]) -> Candidate:
+    """The same candidate, by a row that stands for no other cluster if one of its ties does not."""
+    ties = tuple(sorted(of.ties, key=taken.__contains__))
+    return Candidate(ties[0], of.probability, ties)
 
 
 def members_first(s: int, found: tuple[Candidate, ...], of: Catalogue, taken: set[int]) -> tuple[Candidate, ...]:
@@ -106,7 +113,7 @@ def members_first(s: int, found: tuple[Candidate, ...], of: Catalogue, taken: se
     some = row_sums(of.candidates, np.array([c.row for c in members]), worth) >= LEAST_COPIED
     able = [c for c, has in zip(members, some.tolist(), strict=True) if has] or members
     largest = able[0].probability
-    least = max(largest / 2, largest - 2 * np.sqrt(largest * (1 - largest) / of.n_draws))
+    least = max(NEAR * largest, largest - 2 * np.sqrt(largest * (1 - largest) / of.n_draws))
     row = best_example(np.array([c.row for c in able if c.probability >= least]), s, worth, of)
     return tuple(sorted(able, key=lambda c: c.row != row))
 

@@ -206,6 +206,21 @@ def test_cards_have_what_the_card_has(which, request):
         assert ("less often:" in shown) == bool(card.rare)
 
 
+@pytest.mark.parametrize("letter", ["i", "ab ", "W", "WWWW ", "字"])
+def test_the_sentence_of_three_long_names_ends(recipes, images, letter):
+    """It was cut after three lines: "would…"."""
+    for model, shape in ((recipes, None), (images, (4, 6))):
+        explained = model.explain()
+        first, *others = explained.clusters
+        names = [(letter * 100)[:99] + str(k) for k in range(3)]
+        three = tuple(dataclasses.replace(first.prototype, row=k, name=names[k], probability=0.1) for k in range(3))
+        first = dataclasses.replace(first, prototype=three[0], candidates=three)
+        assert first.like.endswith("would do as well")
+        figure = plots.plot_prototypes(dataclasses.replace(explained, clusters=(first, *others)), image_shape=shape)
+        ends = sum(cluster.like.endswith("would do as well") for cluster in (first, *others))
+        assert " ".join(t.get_text() for t in texts(figure)).count("would do as well") == ends
+
+
 def test_levels_of_pixels(images):
     cluster = images.explain().clusters[0]
     here = images.labels_ == cluster.cluster

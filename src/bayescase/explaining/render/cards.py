@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..parts import Card, Distinction
-from .drawing import GREY, LARGE, NORMAL, SMALL, Figure, Sheet
+from .drawing import GREY, LARGE, LIKE_LINES, NORMAL, SMALL, Figure, Sheet
 
 WIDE, GAP, LINE, TOKENS = 6.2, 0.35, 0.25, 0.31  # inches: a card, between cards, a line, a line of tokens
 INSIDE = WIDE - 0.4
@@ -17,7 +17,7 @@ class Layout:
 
     def __init__(self, sheet: Sheet, card: Card):
         self.card = card
-        self.like = sheet.wrap(f"{card.size}, {card.like}", INSIDE, NORMAL, "normal", 3)
+        self.like = sheet.wrap(f"{card.size}, {card.like}", INSIDE, NORMAL, "normal", LIKE_LINES)
         self.items = sheet.flow(card.items, INSIDE, TOKEN_LINES) if card.items else []
         lines = sum(len(found) + (found is not card.has) + bool(more) for _, found, more in card.sections) + bool(card.nothing)
         tokens = (LINE + TOKENS * len(self.items)) if self.items else 0.0

@@ -42,6 +42,7 @@ __all__ = [
 INK, ACCENT, GREY, FAINT = "#17375e", "#c04a00", "#595959", "#d4d4d4"
 HEAT = "Blues"
 SMALL, NORMAL, LARGE = 8.5, 10.0, 11.5  # points
+LIKE_LINES = 12  # more than three names of 100 letters need, so that the sentence of which they are a part ends
 
 
 @cache

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..explanation import ClusterExplanation
 from ..parts import FeatureRole
-from .drawing import ACCENT, GREY, SMALL, Figure, ListedColormap, Sheet
+from .drawing import ACCENT, GREY, LIKE_LINES, SMALL, Figure, ListedColormap, Sheet
 
 PLAIN, MARKED, APART, EMPTY = range(4)  # no key pixel; one with ink; one empty unlike elsewhere; one empty as elsewhere
 KINDS = (
@@ -29,28 +29,32 @@ def image_cards(clusters: Sequence[ClusterExplanation], shape: tuple[int, int]) 
     size, between, gap = 1.15, 0.1, 0.4
     wide = len(PANELS) * (size + between) - between
     columns = min(2, len(clusters))
-    tall = size + 1.17
     width = max(columns * (wide + gap) + gap, 6.8)
-    sheet = Sheet(width, math.ceil(len(clusters) / columns) * tall + 1.0)
+    sheet = Sheet(width, 1.0)
+    like = [sheet.wrap(f"{c.card().size}, {c.like}", wide, SMALL, "normal", LIKE_LINES) for c in clusters]
+    said = 0.16 * max(2, *map(len, like))  # room for the longest
+    tall = size + 0.85 + said
+    sheet.resize(width, math.ceil(len(clusters) / columns) * tall + 1.0)
     image_key(sheet, gap, 0.22, width)
     sheet.image(gap, 0.59, 0.14, np.array([[1.0, -1.0]]), LESS_MORE, -1.0)
     sheet.write(gap + 0.24, 0.63, "blue: more ink than elsewhere, orange: less", size=SMALL)
     for k, cluster in enumerate(clusters):
         x, y = gap + (k % columns) * (wide + gap), 1.05 + (k // columns) * tall
         sheet.write(x, y, image_title(cluster), fit=wide, weight="bold")
-        for row, words in enumerate(sheet.wrap(f"{cluster.card().size}, {cluster.like}", wide, SMALL, "normal", 2)):
+        for row, words in enumerate(like[k]):
             sheet.write(x, y + 0.2 + 0.16 * row, words, size=SMALL, color=GREY)
         levels, roles, mean, elsewhere = (
             np.array([of(f) for f in cluster.features]).reshape(shape)
             for of in (level, pixel_role, mean_level, level_elsewhere)
         )
         for n, words in enumerate(PANELS):
-            sheet.write(x + n * (size + between), y + 0.57, words, size=SMALL, color=GREY, fit=size + between)
+            sheet.write(x + n * (size + between), y + 0.25 + said, words, size=SMALL, color=GREY, fit=size + between)
+        top = y + 0.36 + said
         at = [x + n * (size + between) for n in range(len(PANELS))]
-        sheet.image(at[0], y + 0.68, size, levels)
-        sheet.image(at[1], y + 0.68, size, mean)
-        sheet.image(at[2], y + 0.68, size, mean - elsewhere, LESS_MORE, -1.0)
-        pixels(sheet, at[3], y + 0.68, size, levels, roles)
+        sheet.image(at[0], top, size, levels)
+        sheet.image(at[1], top, size, mean)
+        sheet.image(at[2], top, size, mean - elsewhere, LESS_MORE, -1.0)
+        pixels(sheet, at[3], top, size, levels, roles)
     return sheet.figure
 
 
