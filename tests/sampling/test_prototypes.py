@@ -42,10 +42,11 @@ def test_a_member_is_chosen_even_if_another_case_is_more_probable():
 
 
 def test_of_members_that_are_as_probable_the_most_typical_is_chosen():
-    posterior = [drawn((0, 0.4), (1, 0.38), (2, 0.22))]
+    posterior = [drawn((0, 0.4), (1, 0.385), (2, 0.215))]
     of = catalogue_of([0, 0, 0], values=[[0.1], [0.3], [0.6]])
     assert chosen(posterior, of) == [1]  # 2 is more typical, but clearly less probable
     assert chosen(posterior, of._replace(n_draws=10**6)) == [0]
+    assert chosen([drawn((0, 0.4), (1, 0.37), (2, 0.23))], of) == [0]  # three points less is more than one would pass over
     flat = [drawn((0, 0.04), (1, 0.035), (2, 0.03))]
     assert chosen(flat, of) == [1]  # 2 has less than 0.8 of the most, though it is within two standard errors
     assert [c.row for c in rank_prototypes(flat, of)[0]] == [1, 0, 2]

@@ -13,7 +13,10 @@ from .posterior import may_be_among
 
 NEVER = -1  # the home of a case that may not stand for any cluster
 LEAST_COPIED = 0.5  # values of a member that are copied, so that it says something
-NEAR = 0.8  # of the probability of the most probable member: one that has it may stand for the cluster in its place
+NEAR, CLOSE = (
+    0.8,
+    0.02,
+)  # of the probability of the most probable member, and so much less: one that has it may stand in its place
 EQUAL = 0.95  # of what is copied from the best one
 TINY = 1e-300
 
@@ -69,9 +72,9 @@ class Catalogue(NamedTuple):
 def rank_prototypes(posterior: Sequence[tuple[Candidate, ...]], of: Catalogue) -> list[tuple[Candidate, ...]]:
     """For each cluster the case that stands for it, and after it the other members that could, the most probable first.
 
-    The most probable member stands for its cluster. If others are nearly as probable (within two standard errors, and at least
-    0.8 times as probable), the one does from which most of the cluster would be copied: see `best_example`. If no member was
-    drawn, all are compared. A member of which nothing would be copied, or in which nothing is present, stands for its cluster
+    The most probable member stands for its cluster. If others are nearly as probable (within two standard errors, and within
+    CLOSE and NEAR), the one does from which most of the cluster would be copied: see `best_example`. If no member was drawn,
+    all are compared. A member of which nothing would be copied, or in which nothing is present, stands for its cluster
     only if all are like that. A cluster without a member that may be chosen takes the most probable case that stands for no
     other cluster. A pinned prototype stays.
     """
@@ -113,7 +116,7 @@ def members_first(s: int, found: tuple[Candidate, ...], of: Catalogue, taken: se
     some = row_sums(of.candidates, np.array([c.row for c in members]), worth) >= LEAST_COPIED
     able = [c for c, has in zip(members, some.tolist(), strict=True) if has] or members
     largest = able[0].probability
-    least = max(NEAR * largest, largest - 2 * np.sqrt(largest * (1 - largest) / of.n_draws))
+    least = max(NEAR * largest, largest - min(CLOSE, 2 * np.sqrt(largest * (1 - largest) / of.n_draws)))
     row = best_example(np.array([c.row for c in able if c.probability >= least]), s, worth, of)
     return tuple(sorted(able, key=lambda c: c.row != row))
 
