@@ -20,11 +20,13 @@ from bayescase.experiments import (
     EXPERIMENTS,
     accuracy,
     agreement,
+    bags,
     digits,
     frame,
     newsgroups,
     page,
     peers,
+    recipes,
     reproduce,
     sensitivity,
     smiley,
@@ -377,6 +379,26 @@ def test_subspaces_that_are_not_the_planted_ones_are_counted():
     pairs = [(["a", "b"], ["a", "b"]), (["a", "b"], ["a", "b", "c"]), (["a", "b"], ["a"])]
     results = [{"clusters": [{"planted": planted, "subspace": subspace} for planted, subspace in pairs]}]
     assert smiley.wider(results) == "; of the 2 subspaces that differ, 1 have the planted features and one or more others"
+
+
+def test_bags_say_which_of_the_papers_prototypes_come_back_and_how_far_seeds_are_apart():
+    assert bags.come_back(["Generic Chili Recipe", "Microwave Brownies", "Rum"]).startswith(
+        "Of the paper's prototypes Generic chili recipe, Microwave brownies alone."
+    )
+    assert bags.come_back(["Rum"]).startswith("None of the paper's prototypes comes back.")
+    assert not bags.come_back(recipes.PAPER.values())
+    assert bags.seed_by_seed([0.5, 0.62, 0.5, 0.6]) == "Mean 0.555, from 0.500 (in 2 of 4 seeds) to 0.620."
+    assert not bags.seed_by_seed([0.6, 0.61])
+
+
+def test_bags_are_set_beside_lda_and_one_seed_is_said_to_be_one():
+    one = {"bcm": 0.57, "lda": 0.59, "lda_counted": 0.6}
+    assert bags.beside_lda([one]) == (
+        "0.02 below LDA with each word once and 0.03 below LDA with words as often as they occur."
+        " How much of that is chance, one seed does not say."
+    )
+    assert bags.beside_lda([{"bcm": 0.5, "lda": 0.4}, {"bcm": 0.5, "lda": 0.5}]) == "0.05 above LDA with each word once."
+    assert not bags.beside_lda([{"bcm": 0.5}])
 
 
 def test_the_papers_values_are_among_those_tried():
