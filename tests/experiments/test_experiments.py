@@ -51,7 +51,7 @@ TINY = {
     | {"topics": 5, "lda_iter": 5},
     "sensitivity": {"usps": True, "size": 5, "q": [0.1, 0.8], "lam": [1.0, 9.0], "c": [0.0, 50.0], "n_iter": 6, "thin": 2},
     "recipes": {"alphas": ["digits", "natural"], "n_iter": 10, "n_chains": 1},
-    "starts": {"usps": True, "size": 5, "n_iter": 6, "readings": list(starts.READINGS)},
+    "starts": {"usps": True, "size": 5, "n_iter": 6, "thin": 1, "readings": list(starts.READINGS)},
     "bags": {"fetch": False, "size": 10, "words": 20, "n_iter": 10, "n_chains": 1, "lda_iter": 5}
     | {"all_seeds": 1, "all_clusters": [5], "all_iter": 6, "all_chains": 1},
     "numbers": {"sets": {"zoo": [1, 3]}, "most": 60, "max_clusters": 4, "cv": 2}
@@ -399,6 +399,13 @@ def test_bags_are_set_beside_lda_and_one_seed_is_said_to_be_one():
     )
     assert bags.beside_lda([{"bcm": 0.5, "lda": 0.4}, {"bcm": 0.5, "lda": 0.5}]) == "0.05 above LDA with each word once."
     assert not bags.beside_lda([{"bcm": 0.5}])
+
+
+def test_the_way_of_a_reading_is_told_from_its_first_sweep_to_its_last():
+    rising = {"sweeps": [1, 6, 11], "curve": [0.5, 0.6, 0.7]}
+    assert starts.by_sweep([rising, rising]) == "Draw by draw 0.50 at sweep 1, 0.70 at sweep 11."
+    falling = starts.by_sweep([rising | {"curve": [0.5, 0.9, 0.7]}])
+    assert falling == "Draw by draw 0.50 at sweep 1, 0.90 at sweep 6, 0.70 at sweep 11."
 
 
 def test_the_papers_values_are_among_those_tried():
