@@ -3,7 +3,8 @@
 Held-out log probability per case, by three-fold cross-validation, for each setting on each set; no label is looked at to
 choose. Agreement with the labels (NMI of the clusters of all cases) is shown beside it for tables. Results are added to the
 file as they come, and a run that finds the file goes on where it stopped. DIR has the UCI sets as uci_zoo.csv and so on, class
-first. With --bags the same for bags: recipes, tags and words of messages, without labels at all.
+first. With --bags the same for bags: recipes, tags and words of messages, without labels at all. --only
+runs some of the settings.
 """
 
 import argparse
@@ -40,6 +41,7 @@ SETTINGS = {
     "alpha learned": {"alpha": "learn"},
     "q learned": {"q": "learn"},
     "all learned": {"alpha": "learn", "lam": "learn", "c": "learn", "q": "learn"},
+    "frequency": {"base": "frequency"},
 }
 BAGS = {"alpha": 0.01, "lam": 0.5, "c": 5.0, "q": 0.5, "base": "frequency"}
 BAG_SETTINGS = {
@@ -58,6 +60,7 @@ BAG_SETTINGS = {
     "q=0.2": {"q": 0.2},
     "q=0.8": {"q": 0.8},
     "all learned": {"alpha": "learn", "lam": "learn", "c": "learn", "q": "learn"},
+    "uniform": {"base": "uniform"},
 }
 OTHER_GROUPS = ("comp.windows.x", "rec.sport.hockey", "sci.med", "talk.religion.misc")  # not those of the reproduction
 LENGTH = {"n_iter": 300, "n_chains": 2}
@@ -201,11 +204,14 @@ def main():
     parser.add_argument("--data", help="folder with the labelled sets; without it only bundled and simulated ones")
     parser.add_argument("--out", default="defaults.json")
     parser.add_argument("--bags", action="store_true", help="bags in place of tables")
+    parser.add_argument("--only", nargs="+", metavar="SETTING", help="these settings, and the first to compare them with")
     options = parser.parse_args()
     path = pathlib.Path(options.out)
     results = json.loads(path.read_text("utf-8")) if path.exists() else {}
     warnings.simplefilter("ignore")
     of, settings, found = (measure_bags, BAG_SETTINGS, bag_sets) if options.bags else (measure, SETTINGS, sets)
+    if options.only:
+        settings = {name: settings[name] for name in (next(iter(settings)), *options.only)}
     for name, *what in found(options.data):
         for setting, params in settings.items():
             if setting not in results.setdefault(name, {}):
@@ -213,7 +219,7 @@ def main():
                 path.write_text(json.dumps(results), "utf-8")
                 print(name, setting, {k: v for k, v in results[name][setting].items() if k != "held_out_each"}, flush=True)
     show(results)
-    for name, bags, S in bag_sets(options.data) if options.bags else ():
+    for name, bags, S in bag_sets(options.data) if options.bags and not options.only else ():
         if name.startswith("messages"):
             print(f"{name}: words once, not counted; per word, per occurrence:", *completion(bags, S))
 

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 
 ROOT = Path(__file__).parent.parent
 
@@ -111,6 +112,37 @@ def test_an_example_prints_and_draws(beside, tmp_path, capsys):
     assert (tmp_path / "cuisines-cards.png").stat().st_size > 1000
     assert (tmp_path / "cuisines-classes.png").stat().st_size > 1000
     for name in ("cuisines", "shared"):
+        del sys.modules[name]
+
+
+def test_messages_are_read_with_each_word_once_and_their_prototypes_can_be_read(beside, tmp_path, capsys, monkeypatch):
+    beside("examples")
+    import newsgroups
+
+    monkeypatch.setattr(newsgroups, "SHORTEST", 2)
+    monkeypatch.setattr(newsgroups, "LONGEST", 3)
+    car, space, rare = [5, 3, 1, 0, 0, 0, 0, 0], [0, 0, 0, 1, 9, 1, 0, 0], [1, 1, 1, 1, 1, 1, 1, 0]
+    counts = csr_matrix(np.array([car, space] * 30 + [rare, np.eye(8, dtype=int)[7]]))
+    np.savez(
+        tmp_path / "counts.npz",
+        data=counts.data,
+        indices=counts.indices,
+        indptr=counts.indptr,
+        shape=counts.shape,
+        vocabulary=np.array(["car", "wheel", "oil", "orbit", "moon", "nasa", "rare", "rarer"]),
+        label=np.array([0, 1] * 30 + [0, 1]),
+        label_names=np.array(["autos", "space"]),
+        doc_id=np.arange(500, 562),
+    )
+    has, words, groups, _ = newsgroups.read(tmp_path / "counts.npz")
+    assert has.max() == 1
+    assert (len(words), groups[1]) == (8, "space")
+    newsgroups.main(tmp_path / "counts.npz", tmp_path, n_clusters=2, n_iter=60)
+    printed = capsys.readouterr().out
+    assert printed.startswith("61 messages, 6 words; half of the messages have 3 words or fewer\n60 messages of 2 to 3 words")
+    assert "like autos 5" in printed
+    assert (tmp_path / "newsgroups-cards.png").stat().st_size > 1000
+    for name in ("newsgroups", "shared"):
         del sys.modules[name]
 
 

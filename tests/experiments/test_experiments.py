@@ -23,6 +23,7 @@ from bayescase.experiments import (
     EXPERIMENTS,
     accuracy,
     agreement,
+    bags,
     chains,
     digits,
     frame,
@@ -54,7 +55,7 @@ TINY = {
     | {"topics": 5, "lda_iter": 5},
     "sensitivity": {"usps": True, "size": 5, "q": [0.1, 0.8], "lam": [1.0, 9.0], "c": [0.0, 50.0], "n_iter": 6, "thin": 2},
     "recipes": {"alphas": ["digits", "natural"], "n_iter": 10, "n_chains": 1},
-    "starts": {"usps": True, "size": 5, "n_iter": 6, "readings": list(starts.READINGS)},
+    "starts": {"usps": True, "size": 5, "n_iter": 6, "thin": 1, "readings": list(starts.READINGS)},
     "bags": {"fetch": False, "size": 10, "words": 20, "n_iter": 10, "n_chains": 1, "lda_iter": 5}
     | {"all_seeds": 1, "all_clusters": [5], "all_iter": 6, "all_chains": 1},
     "numbers": {"sets": {"zoo": [1, 3]}, "most": 60, "max_clusters": 4, "cv": 2}
@@ -440,6 +441,33 @@ def test_subspaces_that_are_not_the_planted_ones_are_counted():
     pairs = [(["a", "b"], ["a", "b"]), (["a", "b"], ["a", "b", "c"]), (["a", "b"], ["a"])]
     results = [{"clusters": [{"planted": planted, "subspace": subspace} for planted, subspace in pairs]}]
     assert smiley.wider(results) == "; of the 2 subspaces that differ, 1 have the planted features and one or more others"
+
+
+def test_bags_say_which_of_the_papers_prototypes_come_back_and_how_far_seeds_are_apart():
+    assert bags.come_back(["Generic Chili Recipe", "Microwave Brownies", "Rum"]).startswith(
+        "Of the paper's prototypes Generic chili recipe, Microwave brownies alone."
+    )
+    assert bags.come_back(["Rum"]).startswith("None of the paper's prototypes comes back.")
+    assert not bags.come_back(recipes.PAPER.values())
+    assert bags.seed_by_seed([0.5, 0.62, 0.5, 0.6]) == "Mean 0.555, from 0.500 (in 2 of 4 seeds) to 0.620."
+    assert not bags.seed_by_seed([0.6, 0.61])
+
+
+def test_bags_are_set_beside_lda_and_one_seed_is_said_to_be_one():
+    one = {"bcm": 0.57, "lda": 0.59, "lda_counted": 0.6}
+    assert bags.beside_lda([one]) == (
+        "0.02 below LDA with each word once and 0.03 below LDA with words as often as they occur."
+        " How much of that is chance, one seed does not say."
+    )
+    assert bags.beside_lda([{"bcm": 0.5, "lda": 0.4}, {"bcm": 0.5, "lda": 0.5}]) == "0.05 above LDA with each word once."
+    assert not bags.beside_lda([{"bcm": 0.5}])
+
+
+def test_the_way_of_a_reading_is_told_from_its_first_sweep_to_its_last():
+    rising = {"sweeps": [1, 6, 11], "curve": [0.5, 0.6, 0.7]}
+    assert starts.by_sweep([rising, rising]) == "Draw by draw 0.50 at sweep 1, 0.70 at sweep 11."
+    falling = starts.by_sweep([rising | {"curve": [0.5, 0.9, 0.7]}])
+    assert falling == "Draw by draw 0.50 at sweep 1, 0.90 at sweep 6, 0.70 at sweep 11."
 
 
 def test_the_papers_values_are_among_those_tried():
