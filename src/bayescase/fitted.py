@@ -18,9 +18,10 @@ from .kernels import row_hashes
 from .parallel import each, portions
 from .reading.columns import Columns
 from .reading.encoding import Encoding
+from .sampling import filing
 from .sampling.diagnostics import TRACED, Diagnostics, at_the_cap, diagnose, stopped_early, to_arviz
 from .sampling.differing import Differing, differing
-from .sampling.filing import NUMBERS, check_problem, need, need_codes, need_numbers, problem_from_parts, problem_parts
+from .sampling.filing import need, need_codes, need_numbers
 from .sampling.folding import Folds
 from .sampling.hyper import LEARNED
 from .sampling.joining import Groups, join_posterior, order_groups
@@ -379,14 +380,14 @@ class Fitted:
             self._write(path, None)
 
     def _write(self, path: str | os.PathLike[str], fold: dict[str, Any] | None) -> None:
-        header, parts = problem_parts(self.problem)
+        header, parts = filing.problem_parts(self.problem)
         header |= {
             "settings": self.settings,
             "fold": fold,
             "kept": list(self.kept),
             "interrupted": self.interrupted,
             "n_all": None if self.sample is None else self.sample.n_cases,
-            "hyper": {name: getattr(self.hyper, name) for name in NUMBERS},
+            "hyper": {name: getattr(self.hyper, name) for name in filing.NUMBERS},
             "case_names": None if self.case_names is None else list(self.case_names),
             "cluster_names": None if self.cluster_names is None else list(self.cluster_names),
         }
@@ -413,7 +414,7 @@ class Fitted:
             names, of_clusters = header["case_names"], header["cluster_names"]
             of_hyper: dict[str, Any] = {**parts["hyper"]}
             fitted = cls(
-                problem=problem_from_parts(header, parts),
+                problem=filing.problem_from_parts(header, parts),
                 hyper=Hyper(**header["hyper"], **of_hyper),
                 posterior=Posterior(**parts["posterior"]),
                 trace=parts["trace"],
@@ -454,15 +455,14 @@ def check(fitted: Fitted) -> None:
     D = book.n_columns
     need(fitted.encoding.n_single == P == data.candidates.shape[1], "features")
     need((data.bags is None) == (data.candidate_bags is None) == (book.n_bags == 0), "bags")
-    check_problem(fitted.problem, labels)
+    filing.check_problem(fitted.problem, labels)
     need(set(TRACED) <= set(trace) <= {*TRACED, *LEARNED, "clusters_in_use"}, "traces")
     need(is_int(plan.seed) and 0 <= plan.seed < 2**63, "seed")
     for names, n in ((fitted.case_names, M), (fitted.cluster_names, S)):
         need(names is None or (len(names) == n and all(isinstance(name, str) for name in names)), "names")
     need(is_int(first) and is_int(end) and is_int(plan.thin), "kept sweeps")
     need(0 <= first < end <= T and plan.thin > 0 and isinstance(fitted.interrupted, bool), "kept sweeps")
-    need(all(isinstance(value, float) for value in (hyper.alpha, hyper.lam, hyper.c, hyper.gamma)), "hyperparameters")
-    need(hyper.alpha >= 0 and hyper.lam > 0 and hyper.c >= 0 and bool((hyper.q > 0).all() and (hyper.q < 1).all()), "range")
+    filing.check_hyper(hyper, S, D)
     for whole, shape, low, high in (
         *(((data.x, (N, P), -1, V), (data.candidates, (M, P), -1, V)) if P else ()),
         (book.k_ptr, (V + 1,), 0, K + 1),
@@ -482,8 +482,6 @@ def check(fitted: Fitted) -> None:
         (data.log_weight, (M, 1 if data.log_weight.shape[1] == 1 else labels)),
         (book.k_val, (K,)),
         (book.base, (V,)),
-        (hyper.beta, (S,)),
-        (hyper.q, (S, D)),
         (post.memberships, (N, S)),
         (post.values, (V, S)),
         (post.omega_prob, (S, D)),
@@ -498,8 +496,4 @@ def check(fitted: Fitted) -> None:
         need(is_int(fitted.sample.n_cases), "sample")
         need_codes(fitted.sample.rows, (N,), 0, fitted.sample.n_cases)
     if fitted.draws is not None:
-        kept, draws = (C, len(range(first, end, plan.thin))), fitted.draws
-        need_codes(draws.z, (*kept, N, P) if data.bags is None else (*kept, len(data.cells.codes)), 0, labels)
-        need_codes(draws.p, (*kept, labels), 0, M)
-        need_numbers(draws.omega, (*kept, labels, D))
-        need_numbers(draws.log_joint, kept)
+        filing.check_draws(fitted.draws, (C, len(range(first, end, plan.thin))), data, labels)

@@ -47,7 +47,7 @@ __all__ = [
 ]
 KEY = (
     "like: the prototype, a case that stands for its cluster, and how probably it is the best one to do so. "
-    "“key”: how probable it is that the cluster takes after its prototype in this, * if at least 50%; what many cases have "
+    "“key”: how probable it is that the cluster takes after its prototype in this, * if above 50%; what many cases have "
     "need not be key."
 )
 

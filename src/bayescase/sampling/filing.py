@@ -11,6 +11,7 @@ from ..state import Cells, Data, Hyper, make_book
 from .hyper import LEARNED, Learn
 from .plan import MOVES, Plan, Round
 from .problem import STARTS, Problem
+from .results import KeptDraws
 from .values import is_int
 
 NUMBERS = ("alpha", "lam", "c", "gamma")  # of Hyper; the rest are arrays
@@ -78,10 +79,7 @@ def check_problem(problem: Problem, S: int) -> None:
     data, hyper, learn, plan = problem.data, problem.hyper, problem.learn, problem.plan
     N, D, most = len(data.x), data.book.n_columns, data.cases.longest
     need(set(learn.names) <= set(LEARNED) and isinstance(learn.beta, bool), "learned")
-    need(all(isinstance(getattr(hyper, name), float) for name in NUMBERS), "given hyperparameters")
-    need(hyper.alpha >= 0 and hyper.lam > 0 and hyper.c >= 0 and bool((hyper.q > 0).all() and (hyper.q < 1).all()), "range")
-    need_numbers(hyper.beta, (S,))
-    need_numbers(hyper.q, (S, D))
+    check_hyper(hyper, S, D)
     need_numbers(learn.q_free, (S, D))
     need_codes(problem.n_i, (most + 1,), 0, N + 1)
     if len(data.z_held):
@@ -98,6 +96,22 @@ def check_problem(problem: Problem, S: int) -> None:
         need(len(plan.start) == plan.n_chains and set(plan.start) <= set(STARTS), "starts")
     else:
         need_codes(plan.start, (N,) if plan.start.ndim == 1 else data.x.shape, -1, S)
+
+
+def check_hyper(hyper: Hyper, S: int, D: int) -> None:
+    need(all(isinstance(getattr(hyper, name), float) for name in NUMBERS), "hyperparameters")
+    need(hyper.alpha >= 0 and hyper.lam > 0 and hyper.c >= 0 and bool((hyper.q > 0).all() and (hyper.q < 1).all()), "range")
+    need_numbers(hyper.beta, (S,))
+    need_numbers(hyper.q, (S, D))
+
+
+def check_draws(draws: KeptDraws, kept: tuple[int, int], data: Data, S: int) -> None:
+    """As many of each chain as were kept, of S labels."""
+    cells = data.x.shape if data.bags is None else (len(data.cells.codes),)
+    need_codes(draws.z, (*kept, *cells), 0, S)
+    need_codes(draws.p, (*kept, S), 0, len(data.candidates))
+    need_numbers(draws.omega, (*kept, S, data.book.n_columns))
+    need_numbers(draws.log_joint, kept)
 
 
 def need(true: bool, what: str) -> None:

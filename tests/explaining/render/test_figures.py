@@ -334,7 +334,7 @@ def test_a_prototype_without_any_value_is_drawn():
     x = np.full((6, 2), np.nan)
     x[1:] = [[0, 1], [0, 1], [1, 0], [1, 0], [1, 1]]
     with pytest.warns(UserWarning, match="no value"):
-        model = fit(x, 1, pins={"prototypes": {0: 0}}, n_chains=1)
+        model = fit(x, 1, prototype_prior=[1, 0, 0, 0, 0, 0], n_chains=1)
     assert model.prototypes_.tolist() == [0]
     assert not model.explain().clusters[0].key_features
     for figure in all_plots(model):

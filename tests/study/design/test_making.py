@@ -121,9 +121,11 @@ def test_the_subspace_is_marked_in_its_own_condition_only(meals):
     assert tuple(design.labels) == ("bcm", "subspace")
     for s in range(5):
         plain, boxed = (design.explanation(arm, s).stimulus for arm in ("bcm", "subspace"))
-        keys = {name for name, key in zip(meals.feature_types_, meals.subspaces_[s], strict=True) if key}
+        keys = {feature.name for feature in meals.explain().cluster(s).features if feature.key}  # what is shown is copied, too
+        assert keys < {name for name, part in zip(meals.feature_types_, meals.subspaces_[s], strict=True) if part}
         assert [line.name for line in plain.lines] == [line.name for line in boxed.lines]
         assert [line.marked for line in boxed.lines] == [line.name in keys for line in boxed.lines]
+        assert any(line.marked for line in boxed.lines)
         assert not any(line.marked for line in plain.lines)
 
 
