@@ -248,12 +248,10 @@ class Fitted:
     def prototype_ranking(self) -> list[tuple[Candidate, ...]]:
         """For each cluster the case that stands for it, and after it the other members that were drawn and could."""
         post, data = self.posterior, self.data
-        (n_chains, kept), thin = post.p.shape[:2], self.plan.thin
-        n_draws = max(1, n_chains * kept * thin // max(thin, self.plan.prototypes_every))  # the others repeat one before
         bare, rows = np.full(len(self.homes), NEVER), np.flatnonzero(self.homes == NEVER)
         rows = rows[(data.catalogue.x[rows] >= 0).any(axis=1)]
         bare[rows] = self.belongs[rows]
-        of = Catalogue(data.candidate_cells, data.log_weight, self.homes, bare, post.values, post.copied, n_draws)
+        of = Catalogue(data.candidate_cells, data.log_weight, self.homes, bare, post.values, post.copied)
         return rank_prototypes(self.candidates, of)
 
     @cached_property

@@ -394,7 +394,11 @@ NO_COLUMN = (
         (pl.DataFrame({"bad": [datetime.time(1), None]}), ValueError, "Column 'bad' holds dates or times"),
         (pl.DataFrame({"bad": [datetime.date(2020, 1, 1)]}), ValueError, "Column 'bad' holds dates or times"),
         ({"bad": np.array([1j, 2])}, ValueError, "Complex data not supported: column 'bad'"),
-        ({"bad": [{"x": "a"}, {"x": "b"}]}, TypeError, r"^Column 'bad': argument must be a string or a number, got dict\.$"),
+        (
+            {"bad": [{"x": "a"}, {"x": "b"}]},
+            TypeError,
+            r"^Column 'bad': argument must be a string or a number, got dict; give each key a column",
+        ),
         ({"bad": [10**400, 1, 1]}, ValueError, "Column 'bad' has whole numbers that are too large"),
         (pl.LazyFrame({"a": [1, 2]}), TypeError, r"X is a LazyFrame.*collect\(\) it first"),
         (np.zeros((2, 2, 2)), ValueError, "dim 3"),

@@ -183,7 +183,7 @@ def test_a_fit_at_its_cap_that_tells_nothing_says_both(planted, monkeypatch):
     with pytest.warns(UserWarning, match=said):
         found = BayesianCaseModel("auto", **QUICK | {"max_clusters": 2}).fit(x).diagnostics_
     assert found.verdict.startswith("All 2 clusters that were allowed are in use, so there may be more")
-    assert "several in truth. There are no clusters to speak of: every case belongs to all of them" in found.verdict
+    assert "several in truth. There are no clusters to speak of: all cases have about the same shares" in found.verdict
     assert found.advice == "Tell them as fewer by fold, or try fewer clusters with a smaller max_clusters."
     assert not found.sound
 

@@ -28,7 +28,7 @@ def test_all_combinations_have_no_clusters():
     x = np.array(np.meshgrid(*[range(3)] * 5)).reshape(5, -1).T
     settings = {"n_clusters": 2, "n_iter": 150, "n_chains": 2, "alpha": 0.0, "random_state": 0}
     none = BayesianCaseModel(**settings).fit(x).diagnostics_
-    assert none.verdict == "There are no clusters to speak of: every case belongs to all of them in about the same shares."
+    assert none.verdict == "There are no clusters to speak of: all cases have about the same shares in them."
     assert not none.sound
     assert "n_clusters" in none.advice
     rng = np.random.default_rng(0)

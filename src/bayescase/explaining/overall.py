@@ -68,7 +68,8 @@ class TreeExplanation(Explanation):
         if self.number == self.n_clusters:
             more = f"become less probable by more than {percent(self.tolerance)}"
             return f"Told as one, the cases of any two clusters {more}: there are {counted(self.n_clusters, 'cluster')}."
-        return f"{counted(self.n_clusters, 'cluster')} can be told as {self.number}: joined, their cases {less}."
+        fewer = f"{counted(self.n_clusters, 'cluster')} can be told as {self.number}"
+        return f"{fewer}: joined, their cases {less}, how features go together aside."
 
     def __str__(self) -> str:
         lines = [self.sentence, *(["", "clusters  less probable  joined"] if self.joins else [])]

@@ -235,7 +235,8 @@ def repeated(counts: dict[Any, Any], name: str, row: int) -> Iterator[Any]:
             continue
         if not 0 <= times <= MOST_CELLS or times != int(times):
             raise TableError(
-                "Column {column!r}, case {row}: {item!r} is there {value!r} times; counts of items are whole and at least 0.",
+                "Column {column!r}, case {row}: {item!r} is there {value!r} times; counts of items are whole, 0 to {most:,}.",
+                most=MOST_CELLS,
                 column=name,
                 row=row,
                 item=item,

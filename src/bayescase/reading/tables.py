@@ -405,7 +405,12 @@ def plain_objects(objects: np.ndarray, name: str, markers: Sequence[Marker]) -> 
     for value in observed:
         if isinstance(value, NESTED):
             raise TableTypeError(
-                "Column {column!r}: argument must be a string or a number, got {kind}.", column=name, kind=type(value).__name__
+                "Column {column!r}: argument must be a string or a number, got {kind}{ways}.",
+                column=name,
+                kind=type(value).__name__,
+                ways="; give each key a column of its own, or whole counts if keys are items"
+                if isinstance(value, dict)
+                else "",
             )
         if isinstance(value, TIMES):
             raise dates(name)

@@ -190,14 +190,14 @@ def join_posterior(post: Posterior, data: Data, hyper: Hyper, groups: Groups, se
     """The posterior, the catalogue's prior and the hyperparameters with groups of clusters in place of clusters.
 
     A case belongs to a group as much as to its clusters together. Values are those of its clusters, by their size. Its
-    prototype and its subspace are drawn given its cases; a group of one cluster keeps what the run has drawn.
+    prototype and its subspace are drawn given its cases, whatever the other groups are; a group of one cluster keeps what the
+    run has drawn.
     """
-    rng = np.random.default_rng([seed, len(groups)])
     size = np.maximum(post.memberships.sum(axis=0), 1e-12)
     shares = [size[list(group)] / size[list(group)].sum() for group in groups]
     counts = value_counts(data.cells, post.memberships, len(post.values))
     found = [
-        Drawn.as_it_was(post, group[0]) if len(group) == 1 else Drawn.anew(list(group), post, data, hyper, counts, rng)
+        Drawn.as_it_was(post, group[0]) if len(group) == 1 else Drawn.anew(list(group), post, data, hyper, counts, seed)
         for group in groups
     ]
 
@@ -246,14 +246,12 @@ class Drawn(NamedTuple):
         return cls(post.p[..., s], post.omega_prob[s], post.copied[:, s])
 
     @classmethod
-    def anew(
-        cls, group: list[int], post: Posterior, data: Data, hyper: Hyper, counts: np.ndarray, rng: np.random.Generator
-    ) -> Drawn:
+    def anew(cls, group: list[int], post: Posterior, data: Data, hyper: Hyper, counts: np.ndarray, seed: int) -> Drawn:
         """Drawn given the cases of the group."""
         book, prior, catalogue = data.book, prior_of(group, data, hyper), data.candidate_cells
         of = tell(copying(counts[:, group].sum(axis=1), book, prior), prior.log_weight, catalogue)
         weights = of.weights
-        p = rng.choice(len(weights), size=post.p.shape[:2], p=weights)
+        p = np.random.default_rng([seed, *group]).choice(len(weights), size=post.p.shape[:2], p=weights)
         omega = np.bincount(book.column, weights=of.copied, minlength=book.n_columns)
         single = slice(0, book.n_single)  # where the prototype has no value, nothing is learned about ω
         has = np.bincount(book.column, weights=times_had(weights, catalogue, len(book.base)), minlength=book.n_columns)[single]

@@ -13,10 +13,7 @@ from .posterior import may_be_among
 
 NEVER = -1  # the home of a case that may not stand for any cluster
 LEAST_COPIED = 0.5  # values of a member that are copied, so that it says something
-NEAR, CLOSE = (
-    0.8,
-    0.02,
-)  # of the probability of the most probable member, and so much less: one that has it may stand in its place
+NEAR, CLOSE = 0.8, 0.005  # a member with so much of the largest probability, and so close to it, may stand in its place
 EQUAL = 0.95  # of what is copied from the best one
 TINY = 1e-300
 
@@ -62,7 +59,6 @@ class Catalogue(NamedTuple):
     bare: np.ndarray  # (M,) the same of candidates that have values, but in which nothing is present; NEVER for all others
     values: np.ndarray  # (ΣV, S) mean of φ
     copied: np.ndarray  # (ΣV, S) probability that the value is copied: the prototype has it, and ω is 1
-    n_draws: int
 
     def prior(self, s: int) -> np.ndarray:
         """(M,) Log prior weight of each candidate for cluster s."""
@@ -72,11 +68,10 @@ class Catalogue(NamedTuple):
 def rank_prototypes(posterior: Sequence[tuple[Candidate, ...]], of: Catalogue) -> list[tuple[Candidate, ...]]:
     """For each cluster the case that stands for it, and after it the other members that could, the most probable first.
 
-    The most probable member stands for its cluster. If others are nearly as probable (within two standard errors, and within
-    CLOSE and NEAR), the one does from which most of the cluster would be copied: see `best_example`. If no member was drawn,
-    all are compared. A member of which nothing would be copied, or in which nothing is present, stands for its cluster
-    only if all are like that. A cluster without a member that may be chosen takes the most probable case that stands for no
-    other cluster. A pinned prototype stays.
+    The most probable member stands for its cluster. If others are as probable (CLOSE and NEAR), the one does from which most of
+    the cluster would be copied: see `best_example`. If no member was drawn, all are compared. A member of which nothing would
+    be copied, or in which nothing is present, stands for its cluster only if all are like that. A cluster without a member
+    that may be chosen takes the most probable case that stands for no other cluster. A pinned prototype stays.
     """
     pinned = {s: found[0] for s, found in enumerate(posterior) if (of.prior(s) > -np.inf).sum() == 1}
     taken = {candidate.row for candidate in pinned.values()}
@@ -116,7 +111,7 @@ def members_first(s: int, found: tuple[Candidate, ...], of: Catalogue, taken: se
     some = row_sums(of.candidates, np.array([c.row for c in members]), worth) >= LEAST_COPIED
     able = [c for c, has in zip(members, some.tolist(), strict=True) if has] or members
     largest = able[0].probability
-    least = max(NEAR * largest, largest - min(CLOSE, 2 * np.sqrt(largest * (1 - largest) / of.n_draws)))
+    least = max(NEAR * largest, largest - CLOSE)
     row = best_example(np.array([c.row for c in able if c.probability >= least]), s, worth, of)
     return tuple(sorted(able, key=lambda c: c.row != row))
 

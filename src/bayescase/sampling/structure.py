@@ -39,6 +39,6 @@ def without_structure(found: Diagnostics, number: str = "n_clusters") -> Diagnos
 
     number: the setting that says how many clusters there may be.
     """
-    words = "There are no clusters to speak of: every case belongs to all of them in about the same shares."
+    words = "There are no clusters to speak of: all cases have about the same shares in them."
     fewer = Advice("try fewer clusters with a smaller {}", Setting(number))
     return replace(found, converged=False, sound=False, verdict=words, remedies=(fewer,))
