@@ -145,7 +145,7 @@ def test_moves_leave_the_posterior(name):
         ("moves: rough evidence stays", "mixed"),
         ("moves: no way back", "one label"),
         ("moves: prior forgotten", "one label"),
-        ("moves: no way back", "number of clusters"),
+        pytest.param("moves: no way back", "number of clusters", marks=pytest.mark.slow),
         ("moves: prior forgotten", "number of clusters"),
         pytest.param("moves: rough evidence stays", "number of clusters", marks=pytest.mark.slow),
         pytest.param("moves: no second step", "bags, one label", marks=pytest.mark.slow),

@@ -106,7 +106,7 @@ def test_products_that_are_too_small(monkeypatch):
         ("pairs: cells by the wrong number", "wide"),
         ("cases of bags: totals forgotten", "bags, one label"),
         ("cases of bags without their prior", "unequal bags"),
-        ("cases: own cells counted", "one label"),
+        pytest.param("cases: own cells counted", "one label", marks=pytest.mark.slow),
         ("cases: own cells counted", "wide"),
         ("cases without their prior", "one label"),
         ("cases: held ones move", "held, one label"),
