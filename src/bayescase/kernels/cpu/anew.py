@@ -47,12 +47,11 @@ class Anew(NamedTuple):
     priors: Priors
     mixtures: Mixtures
     known: np.ndarray  # (S,) bool: is the weight of a mixture known, not a bound on it?
-    labels: np.ndarray  # (S,) 0, 1, …
 
 
 def make_anew(n_sv, weights, lanes, width):
     S, likely = n_sv.shape[1], make_likely(n_sv, weights.g_sv, len(weights.g_sum), lanes, width)
-    return Anew(likely, make_priors(lanes, width), make_mixtures(lanes, width), np.zeros(S, np.bool_), np.arange(S))
+    return Anew(likely, make_priors(lanes, width), make_mixtures(lanes, width), np.zeros(S, np.bool_))
 
 
 @compiled
@@ -75,7 +74,7 @@ def draw_cases(block, book, hyper, state, rise, lanes, key, mix, row, w, weights
             continue
         row_key = derive(key, block.number + i)
         leave_out(x, z, book, likely)
-        in_reach = weigh_labels(x, z, n, row.used, k, anew.labels, book, likely, priors, w)
+        in_reach = weigh_labels(x, z, n, row.used, k, book, likely, priors, w)
         few = mix and S > 1 and in_reach and 2 <= n <= MOST
         if few:
             few_key = derive(row_key, FEW)
@@ -107,7 +106,7 @@ def draw_few(x, z, n, a, used, k, book, key, w, pairs, anew):
     Whether it mixes is mostly known without the weights of all mixtures, from bounds on them. So the weights take the place of
     the bounds one by one, the largest first, until that is known.
     """
-    S, likely, priors, mixed, whole, most = len(anew.labels), anew.likely, anew.priors, anew.mixtures.weight, 0.0, 0.0
+    S, likely, priors, mixed, whole, most = len(anew.known), anew.likely, anew.priors, anew.mixtures.weight, 0.0, 0.0
     bound_mixtures(x, z, n, a, used, k, book, likely, priors, anew.mixtures)
     for s in range(S):
         anew.known[s] = s == a
@@ -121,13 +120,13 @@ def draw_few(x, z, n, a, used, k, book, key, w, pairs, anew):
                 b = np.int64(s)
         if b >= 0:
             most -= mixed[b]
-            mixed[b] = weigh_mixtures(x, z, n, a, b, anew.labels, book, likely, priors, pairs)
+            mixed[b] = weigh_mixtures(x, z, n, a, b, book, likely, priors, pairs)
             most, anew.known[b] = most + mixed[b], True
     if b >= 0:
         give(x, z, categorical(w, S, uniform(key, CELL)), book, likely)
         return
     b = categorical(mixed, S, uniform(key, PARTNER))
-    weigh_mixtures(x, z, n, a, b, anew.labels, book, likely, priors, pairs)
+    weigh_mixtures(x, z, n, a, b, book, likely, priors, pairs)
     assign_two(n, categorical(pairs.weight, n, uniform(key, NUMBER)), key, pairs)
     for u in range(n):
         put(pairs.cells[u], x, z, b if pairs.second[u] else a, book, likely)

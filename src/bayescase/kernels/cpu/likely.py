@@ -153,12 +153,9 @@ def leave_out(x, z, book, likely):
 
 
 @inlined
-def weigh_labels(x, z, n, used, k, labels, book, likely, priors, w):
-    """w[s] ∝ the weight of a case, n cells, with label s; it has k labels now, used[:k]. False if products are too small.
-
-    labels: what each label is called among the priors.
-    """
-    S, lanes, product, top = len(labels), len(likely.product), likely.product, 0.0
+def weigh_labels(x, z, n, used, k, book, likely, priors, w):
+    """w[s] ∝ the weight of a case, n cells, with label s; it has k labels now, used[:k]. False if products are too small."""
+    S, lanes, product, top = likely.n.shape[1], len(likely.product), likely.product, 0.0
     prior = len(priors.of) // len(priors.log_most) * n
     if S <= NARROW:
         for s in range(S):
@@ -180,13 +177,13 @@ def weigh_labels(x, z, n, used, k, labels, book, likely, priors, w):
             if x[t] >= 0:
                 product[used[u]] *= f_of(t, x, z, used[u], book, likely)
     for s in range(S):
-        w[s] = product[s] * priors.of[prior + labels[s]]
+        w[s] = product[s] * priors.of[prior + s]
         top = max(top, w[s])
     if top >= TINY:
         return True
     top = -np.inf
     for s in range(S):
-        w[s] = log(priors.of[prior + labels[s]])
+        w[s] = log(priors.of[prior + s])
         for t in range(len(x)):
             if x[t] >= 0:
                 w[s] += log(f_of(t, x, z, s, book, likely))
@@ -230,7 +227,7 @@ def bound_mixtures(x, z, n, a, used, k, book, likely, priors, mixtures):
 
 
 @inner
-def weigh_mixtures(x, z, n, a, b, labels, book, likely, priors, pairs):
+def weigh_mixtures(x, z, n, a, b, book, likely, priors, pairs):
     """The weight of all ways to mix a and b; pairs.weight[k] ∝ that of k cells with b."""
     lanes, both, m, total = len(priors.of) // len(priors.log_most), 1.0, 0, 0.0
     for t in range(len(x)):
@@ -242,7 +239,7 @@ def weigh_mixtures(x, z, n, a, b, labels, book, likely, priors, pairs):
     fill_chances(n, pairs)
     pairs.weight[0] = 0.0
     for k in range(1, n):
-        pairs.weight[k] = prior_of_both(n, k, labels[a], labels[b], lanes, priors) * pairs.chance[n, k]
+        pairs.weight[k] = prior_of_both(n, k, a, b, lanes, priors) * pairs.chance[n, k]
         total += pairs.weight[k]
     return total * both
 
